@@ -1,0 +1,114 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Glance is one Image service. Change openStackRelease and the image together
+// to upgrade it by one release without taking its API down; set both back to
+// abort.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=glances,singular=glance,scope=Namespaced,categories=openstack
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Release",type=string,JSONPath=`.status.installedRelease`
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.targetRelease`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.upgradePhase`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.size() <= 51",optionalOldSelf=true,message="metadata.name must be 51 characters or fewer, because Job names are made from it"
+type Glance struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what you ask for.
+	Spec GlanceSpec `json:"spec"`
+
+	// Status is what the controller has recorded; only it writes here.
+	//
+	// +optional
+	Status GlanceStatus `json:"status,omitempty"`
+}
+
+// GlanceSpec is what a user asks for.
+type GlanceSpec struct {
+	// OpenStackRelease to run, YYYY.1 or YYYY.2. To upgrade, set the release
+	// that follows the installed one and change the image in the same edit. To
+	// abort an upgrade that is under way, set it back.
+	//
+	// +kubebuilder:validation:MaxLength=6
+	// +kubebuilder:validation:Pattern=`^\d{4}\.[12]$`
+	OpenStackRelease string `json:"openStackRelease"`
+
+	// Image that runs the API and the database Jobs.
+	Image ImageSpec `json:"image"`
+
+	// Deployment shapes the pods of the API.
+	//
+	// +optional
+	Deployment DeploymentSpec `json:"deployment,omitempty"`
+
+	// Database says where the service keeps its data.
+	Database DatabaseSpec `json:"database"`
+
+	// ExtraConfig is rendered into a configuration file: section, key, value.
+	// Do not put credentials here; use configSecretRefs.
+	//
+	// +optional
+	ExtraConfig map[string]map[string]string `json:"extraConfig,omitempty"`
+
+	// ConfigSecretRefs are Secrets whose keys become further configuration
+	// files, each named *.conf and read in alphabetical order after ExtraConfig.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	ConfigSecretRefs []corev1.LocalObjectReference `json:"configSecretRefs,omitempty"`
+
+	// APIServer shapes how the API is launched.
+	//
+	// +optional
+	APIServer APIServerSpec `json:"apiServer,omitempty"`
+
+	// Jobs shapes the pods of the database Jobs.
+	//
+	// +optional
+	Jobs JobsSpec `json:"jobs,omitempty"`
+}
+
+// APIServerSpec shapes how the API is launched.
+type APIServerSpec struct {
+	// UWSGI shapes the application server of the default command.
+	//
+	// +optional
+	UWSGI UWSGISpec `json:"uwsgi,omitempty"`
+
+	// Command replaces the launch command, for images that start otherwise.
+	// It must serve the API in the foreground on port 9292.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Command []string `json:"command,omitempty"`
+
+	// Workers is deprecated and has no effect on any release; use
+	// uwsgi.processes.
+	//
+	// +optional
+	Workers *int32 `json:"workers,omitempty"`
+}
+
+// GlanceStatus is what the controller has recorded.
+type GlanceStatus struct {
+	ServiceStatus `json:",inline"`
+}
+
+// GlanceList is a list of Glance objects.
+//
+// +kubebuilder:object:root=true
+type GlanceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Glance `json:"items"`
+}

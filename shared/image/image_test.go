@@ -1,0 +1,81 @@
+package image
+
+import (
+	"strings"
+	"testing"
+)
+
+const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+func TestOnlyACadenceTagNamesARelease(t *testing.T) {
+	for tag, want := range map[string]string{
+		"2026.1": "2026.1", "2026.1-p1": "2026.1", "2025.1-ubuntu_jammy": "2025.1", "2026.2-trixie": "2026.2",
+		"0000.1": "0000.1", "9999.2-x-y": "9999.2",
+		"v2026.1": "", "2026.1.0": "", "2026.10": "", "2026.1_foo": "", "02026.1": "", "latest": "", "": "", "2025.9": "",
+		"2026.1 ": "", "２０２６.１": "", "2026.1\n": "", "2026.1-": "", "-2026.1": "", "bookworm": "", "2026.1-p 1": "",
+		"2026.1-" + strings.Repeat("x", 10_000): "",
+	} {
+		got, ok := ReleaseOfTag(tag)
+		if ok != (want != "") || (ok && got.String() != want) {
+			t.Errorf("ReleaseOfTag(%.40q) = %v, %v; want %q", tag, got, ok, want)
+		}
+	}
+}
+
+func TestParseTellsPortTagAndDigestApart(t *testing.T) {
+	for text, want := range map[string]Reference{
+		"glance":                               {Repository: "glance"},
+		"glance:2026.1":                        {Repository: "glance", Tag: "2026.1"},
+		"host:5000/glance":                     {Repository: "host:5000/glance"},
+		"host:5000/glance:2026.2":              {Repository: "host:5000/glance", Tag: "2026.2"},
+		"quay.io/x/glance@" + digest:           {Repository: "quay.io/x/glance", Digest: digest},
+		"quay.io/x/glance:2026.2@" + digest:    {Repository: "quay.io/x/glance", Tag: "2026.2", Digest: digest},
+		"localhost/glance":                     {Repository: "localhost/glance"},
+		"[::1]:5000/glance:2026.1":             {Repository: "[::1]:5000/glance", Tag: "2026.1"},
+		"host:5000/deep/er/glance:x@" + digest: {Repository: "host:5000/deep/er/glance", Tag: "x", Digest: digest},
+	} {
+		got, err := Parse(text)
+		if err != nil || got != want {
+			t.Errorf("Parse(%q) = %+v, %v; want %+v", text, got, err, want)
+		}
+		if got.String() != text {
+			t.Errorf("%q comes back as %q", text, got)
+		}
+	}
+	for _, text := range []string{"", ":2026.1", "@" + digest, "glance@nothing", "glance:", "glance:a b", "gl ance:1", "glance:.x", "glance:" + strings.Repeat("x", 200)} {
+		if got, err := Parse(text); err == nil {
+			t.Errorf("Parse(%q) = %+v; want an error", text, got)
+		}
+	}
+}
+
+func TestADigestDecidesWhatIsTheSameImage(t *testing.T) {
+	tagged := Reference{Repository: "r", Tag: "2026.1"}
+	pinned := Reference{Repository: "r", Tag: "2026.1", Digest: digest}
+	renamed := Reference{Repository: "mirror/r", Tag: "2026.2", Digest: digest}
+	if !pinned.Same(renamed) {
+		t.Error("two references with one digest run the same image")
+	}
+	if tagged.Same(pinned) {
+		t.Error("a tag alone may run something else than the digest")
+	}
+	if !tagged.Same(tagged) {
+		t.Error("a reference is the same as itself")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{"host:5000/glance:2026.2", "a@b:c", "[::1]:5000/x:y", "", "@", ":", "//::"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		ref, err := Parse(text)
+		if err != nil {
+			return
+		}
+		again, err := Parse(ref.String())
+		if err != nil || again != ref {
+			t.Fatalf("%q → %+v → %+v, %v", text, ref, again, err)
+		}
+	})
+}

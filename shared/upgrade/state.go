@@ -1,0 +1,101 @@
+package upgrade
+
+import (
+	"github.com/c5c3/openstack-upgrade/shared/image"
+	"github.com/c5c3/openstack-upgrade/shared/release"
+)
+
+// Phase is where a walk stands. The empty phase means that no walk is active.
+type Phase string
+
+// The four phases, in the order of the walk.
+const (
+	Steady        Phase = ""
+	Expanding     Phase = "Expanding"
+	Migrating     Phase = "Migrating"
+	RollingUpdate Phase = "RollingUpdate"
+	Contracting   Phase = "Contracting"
+)
+
+// Phases lists the walk in order.
+var Phases = []Phase{Expanding, Migrating, RollingUpdate, Contracting}
+
+// next is the walk itself; what follows Contracting is promotion.
+var next = map[Phase]Phase{
+	Expanding:     Migrating,
+	Migrating:     RollingUpdate,
+	RollingUpdate: Contracting,
+}
+
+// Task names one piece of schema work by the suffix of its Job.
+type Task string
+
+// The tasks. Sync is the one-pass schema sync of the steady path; the other
+// three belong to the phase that PhaseTask gives.
+const (
+	Sync     Task = "db-sync"
+	Expand   Task = "db-expand"
+	Migrate  Task = "db-migrate"
+	Contract Task = "db-contract"
+)
+
+// Tasks lists all of them; PhaseTasks the three of a walk.
+var (
+	Tasks      = []Task{Sync, Expand, Migrate, Contract}
+	PhaseTasks = []Task{Expand, Migrate, Contract}
+)
+
+// PhaseTask is the task that a phase runs; RollingUpdate runs none.
+func PhaseTask(p Phase) (Task, bool) {
+	task, ok := map[Phase]Task{Expanding: Expand, Migrating: Migrate, Contracting: Contract}[p]
+	return task, ok
+}
+
+// State is what the status records. Texts are kept as recorded, because a
+// status can be edited or restored from anywhere; Check says when one cannot
+// be read.
+type State struct {
+	// Installed is the release that the schema and the pods are at, empty
+	// before the first install. Target is the release walked to.
+	Installed string
+	Target    string
+	Phase     Phase
+	// InstalledImage serves Installed; TargetImage is pinned for the walk.
+	InstalledImage string
+	TargetImage    string
+	// AbortedImage is the target image of the last aborted walk. With a tag
+	// that names no release nothing else tells that it is not a build of
+	// Installed.
+	AbortedImage string
+	// Attempt tells walks apart: the object generation that began the last
+	// walk or made it re-enter at Expanding. Jobs carry it.
+	Attempt int64
+}
+
+// Desired is what the spec asks for.
+type Desired struct {
+	Release string
+	Image   image.Reference
+	// Generation is the object's metadata.generation.
+	Generation int64
+}
+
+// Walking tells whether a walk is active.
+func (s State) Walking() bool { return s.Phase != Steady }
+
+// serves is the image that API pods run according to the record alone.
+func (s State) serves() string {
+	switch s.Phase {
+	case RollingUpdate, Contracting:
+		return s.TargetImage
+	case Steady, Expanding, Migrating:
+	}
+	return s.InstalledImage
+}
+
+// equal compares two releases by their text once both are known to parse.
+func equal(a, b string) bool {
+	left, errLeft := release.Parse(a)
+	right, errRight := release.Parse(b)
+	return errLeft == nil && errRight == nil && left == right
+}
