@@ -1,0 +1,464 @@
+package upgrade
+
+import "fmt"
+
+// Step is the one thing that a decision asks for.
+type Step string
+
+// A decision either moves the recorded state (Move) or touches the world
+// (the others), never both.
+const (
+	Wait      Step = "Wait"
+	RunJob    Step = "RunJob"
+	DeleteJob Step = "DeleteJob"
+	Move      Step = "Move"
+)
+
+// Decision is the one next step, and what to tell people about it.
+type Decision struct {
+	Step Step
+	// Task is what RunJob runs; Delete is what DeleteJob removes.
+	Task   Task
+	Delete []Task
+	// Next is the state that Move records.
+	Next State
+	// Serve is the image that the API pods are kept at; empty when the
+	// Deployment is left alone.
+	Serve string
+	// Database is the DatabaseReady condition.
+	Database Report
+	// Event is emitted once Next, or Database, has been recorded.
+	Event *Event
+	// Rejection is set when the wish is refused.
+	Rejection *Rejection
+	// Retry asks for another look with growing pauses, although nothing that
+	// is watched may change.
+	Retry bool
+}
+
+// Report is a condition in the making.
+type Report struct {
+	Ready   bool
+	Reason  Reason
+	Message string
+	// Trouble is set when people should read the message soon.
+	Trouble bool
+}
+
+// Event is something worth telling once.
+type Event struct {
+	Reason  Reason
+	Warning bool
+	Message string
+}
+
+// Decide gives the one next step from the recorded state towards the wish,
+// given what was seen. It is a function of its arguments alone.
+func Decide(s State, d Desired, o Observed) Decision {
+	if lost(s) && o.Deployment.Standing != Absent {
+		return adopt(o)
+	}
+	if rejection := Check(s, d); rejection != nil {
+		return refuse(s, o, rejection)
+	}
+	switch {
+	case Aborts(s, d):
+		return abort(s, o)
+	case s.Walking():
+		return walk(s, d, o)
+	case s.Installed != "" && !equal(s.Installed, d.Release):
+		return initiate(s, d)
+	}
+	return settle(s, d, o)
+}
+
+// WorkOf says which work a task is at this moment. A Job that was made for
+// other work does not count.
+func WorkOf(s State, d Desired, task Task) Work {
+	if task != Sync {
+		return Work{Task: task, From: s.Installed, To: s.Target, Attempt: s.Attempt, Image: s.TargetImage}
+	}
+	from := s.Installed
+	if from == "" {
+		from = d.Release
+	}
+	return Work{Task: Sync, From: from, To: from, Attempt: s.Attempt, Image: d.Image.String()}
+}
+
+// Work is the identity of one piece of schema work.
+type Work struct {
+	Task     Task
+	From, To string
+	Attempt  int64
+	Image    string
+}
+
+// lost tells whether nothing at all is recorded: a new object, or one whose
+// status was lost.
+func lost(s State) bool { return s.Installed == "" && s.Target == "" && s.Phase == Steady }
+
+// adopt recovers a lost status from what was noted on our Deployment. The
+// one-pass sync is never an answer here: pods of an unknown release serve.
+func adopt(o Observed) Decision {
+	name := o.Deployment.Name
+	if o.Deployment.Standing == Foreign {
+		return Decision{Step: Wait, Database: Report{Reason: DBSyncInProgress, Trouble: true,
+			Message: fmt.Sprintf("not installed: Deployment %s exists and belongs to somebody else; remove or rename it, or choose another name", name)}}
+	}
+	if o.Deployment.Standing == Leaving {
+		return Decision{Step: Wait, Database: Report{Reason: DBSyncInProgress,
+			Message: fmt.Sprintf("not installed: waiting until Deployment %s is deleted", name)}}
+	}
+	if o.Recorded == nil || o.Recorded.Installed == "" || recordFault(resumed(*o.Recorded, o.RecordedDone)) != "" {
+		return refuse(State{}, o, &Rejection{Reason: VersionParseError, Field: FieldRelease, Record: true,
+			Message: fmt.Sprintf("the status records no release, and neither does Deployment %s: set status.installedRelease and status.installedImage to what its pods run", name)})
+	}
+	to := resumed(*o.Recorded, o.RecordedDone)
+	report := Report{Ready: true, Reason: DatabaseSynced, Message: fmt.Sprintf("Status was lost; adopted %s from Deployment %s", to.Installed, name)}
+	if to.Walking() {
+		report = Report{Reason: progressOf[to.Phase], Message: fmt.Sprintf("Status was lost; adopted the rolling update from Deployment %s: %s", name, arrow(to))}
+	}
+	return Decision{Step: Move, Next: to, Database: report}
+}
+
+// resumed is where a walk noted on the Deployment stands. It was noted when
+// the pods were rolled, so it is at least there, and at least as far as a Job
+// proves.
+func resumed(recorded State, done bool) State {
+	switch {
+	case recorded.Target == "":
+		recorded.Phase, recorded.TargetImage = Steady, ""
+		return recorded
+	case done:
+		return promoted(recorded)
+	}
+	recorded.Phase = RollingUpdate
+	return recorded
+}
+
+func promoted(s State) State {
+	return State{Installed: s.Target, InstalledImage: s.TargetImage, Attempt: s.Attempt}
+}
+
+func refuse(s State, o Observed, r *Rejection) Decision {
+	decision := Decision{Step: Wait, Serve: serving(s, o), Rejection: r, Retry: r.Reason != ImageReleaseMismatch,
+		Database: Report{Reason: r.Reason, Message: r.Message, Trouble: true}}
+	if r.Record {
+		decision.Serve = ""
+	}
+	decision.Event = unlessReported(o, r.Reason, r.Message)
+	return decision
+}
+
+// unlessReported is a Warning that has not been given for this generation.
+func unlessReported(o Observed, reason Reason, message string) *Event {
+	if o.Reported == reason {
+		return nil
+	}
+	return &Event{Reason: reason, Warning: true, Message: message}
+}
+
+// serving is the image that API pods are kept at. While a walk repeats expand
+// and migrate with another build of the target, pods that had already rolled
+// stay where they are: contract may have run, and then the installed release
+// cannot serve any more.
+func serving(s State, o Observed) string {
+	early := s.Phase == Expanding || s.Phase == Migrating
+	if early && o.Recorded != nil && o.Recorded.Target == s.Target && o.Recorded.TargetImage != "" {
+		return o.Recorded.TargetImage
+	}
+	return s.serves()
+}
+
+func initiate(s State, d Desired) Decision {
+	to := s
+	to.Target, to.TargetImage, to.Phase, to.Attempt = d.Release, d.Image.String(), Expanding, d.Generation
+	return Decision{Step: Move, Next: to,
+		Database: Report{Reason: ExpandInProgress, Message: "Expand phase running: " + arrow(to)},
+		Event:    &Event{Reason: UpgradeInitiated, Message: fmt.Sprintf("Upgrade initiated: %s with image %s", arrow(to), to.TargetImage)}}
+}
+
+// abort ends a walk: first its Jobs, then, when no pod of them is left, its
+// record. A contract that has completed cannot be taken back, so it is
+// promoted, and the law then sees the wish for what it is: a downgrade.
+func abort(s State, o Observed) Decision {
+	if contract := o.Jobs[Contract]; s.Phase == Contracting && contract.Standing == Current {
+		switch contract.Progress {
+		case Complete:
+			return promote(s)
+		case Ending:
+			return wait(s, o, fmt.Sprintf("the abort comes too late, Job %s is completing", contract.Name), false)
+		case Pending, Running, Failed:
+		}
+	}
+	var doomed []Task
+	var leaving []string
+	for _, task := range PhaseTasks {
+		switch job := o.Jobs[task]; {
+		case job.ours():
+			doomed = append(doomed, task)
+		case job.Standing == Leaving:
+			leaving = append(leaving, job.Name)
+		}
+	}
+	switch {
+	case len(doomed) > 0:
+		decision := wait(s, o, "aborting, the phase Jobs are being deleted", false)
+		decision.Step, decision.Delete = DeleteJob, doomed
+		return decision
+	case len(leaving) > 0:
+		note := "aborting, waiting until no pod is left of " + list(leaving)
+		if said := o.Jobs[leavingTask(o)].Note; said != "" {
+			note += " (" + said + ")"
+		}
+		return wait(s, o, note, false)
+	case !o.Confirmed:
+		return wait(s, o, "aborting, looking for pods of the phase Jobs", false)
+	}
+	return Decision{Step: Move,
+		Next:     State{Installed: s.Installed, InstalledImage: s.InstalledImage, AbortedImage: s.TargetImage, Attempt: s.Attempt},
+		Database: Report{Reason: DBSyncInProgress, Message: fmt.Sprintf("Upgrade aborted: %s; back to %s", arrow(s), s.InstalledImage)},
+		Event:    &Event{Reason: UpgradeAborted, Message: fmt.Sprintf("Upgrade aborted in phase %s: %s; pods go back to %s", s.Phase, arrow(s), s.InstalledImage)}}
+}
+
+func leavingTask(o Observed) Task {
+	for _, task := range PhaseTasks {
+		if o.Jobs[task].Standing == Leaving {
+			return task
+		}
+	}
+	return ""
+}
+
+// walk takes the next step of an active walk.
+func walk(s State, d Desired, o Observed) Decision {
+	changed := d.Image.String() != s.TargetImage
+	task, hasTask := PhaseTask(s.Phase)
+	if !hasTask {
+		if changed {
+			return reenter(s, d)
+		}
+		return roll(s, o)
+	}
+	job := o.Jobs[task]
+	if job.Standing == Current && job.Progress == Complete && (!changed || task == Contract) {
+		return advance(s, task)
+	}
+	if changed {
+		if job.ours() && job.started() {
+			return wait(s, o, fmt.Sprintf("the image changed to %s; Job %s runs to its end, then the walk re-enters at %s", d.Image, job.Name, Expanding), false)
+		}
+		return reenter(s, d)
+	}
+	decision := run(s, o, task, progressReport(s, job))
+	if decision.Step == RunJob && task == Contract {
+		if held := Held(o.Deployment, s.TargetImage); held != "" || !o.Confirmed {
+			return wait(s, o, "contract is held back: "+orConfirming(held), o.Deployment.Trouble)
+		}
+	}
+	return decision
+}
+
+// reenter starts the walk over with another build of the target; the phases
+// are idempotent.
+func reenter(s State, d Desired) Decision {
+	to := s
+	to.Phase, to.TargetImage, to.Attempt = Expanding, d.Image.String(), d.Generation
+	return Decision{Step: Move, Next: to,
+		Database: Report{Reason: ExpandInProgress, Message: "Expand phase running: " + arrow(to)},
+		Event:    &Event{Reason: UpgradeInitiated, Message: fmt.Sprintf("Upgrade re-enters at %s: %s with image %s", Expanding, arrow(to), to.TargetImage)}}
+}
+
+// roll waits for the rollout gate.
+func roll(s State, o Observed) Decision {
+	held := Held(o.Deployment, s.TargetImage)
+	if held == "" && o.Confirmed {
+		to := s
+		to.Phase = next[s.Phase]
+		return Decision{Step: Move, Next: to,
+			Database: Report{Reason: progressOf[to.Phase], Message: "Contract phase running: " + arrow(s)},
+			Event:    &Event{Reason: DeploymentRolloutComplete, Message: "Rolling update complete: " + arrow(s)}}
+	}
+	note := orConfirming(held)
+	if o.Deployment.Note != "" {
+		note += "; " + o.Deployment.Note
+	}
+	return wait(s, o, note, o.Deployment.Trouble || o.Deployment.Paused || o.Deployment.Standing == Foreign)
+}
+
+func orConfirming(held string) string {
+	if held == "" {
+		return "looking for pods of the previous template"
+	}
+	return "waiting: " + held
+}
+
+// advance records that a phase's task is complete.
+func advance(s State, task Task) Decision {
+	if task == Contract {
+		return promote(s)
+	}
+	to := s
+	to.Phase = next[s.Phase]
+	message := "Rolling update running: " + arrow(s)
+	if following, ok := PhaseTask(to.Phase); ok {
+		message = wordsOf[following].title + " running: " + arrow(s)
+	}
+	return Decision{Step: Move, Next: to,
+		Database: Report{Reason: progressOf[to.Phase], Message: message},
+		Event:    &Event{Reason: wordsOf[task].complete, Message: wordsOf[task].title + " complete: " + arrow(s)}}
+}
+
+func promote(s State) Decision {
+	return Decision{Step: Move, Next: promoted(s),
+		Database: Report{Ready: true, Reason: DatabaseSynced, Message: fmt.Sprintf("Schema is at %s", s.Target)},
+		Event:    &Event{Reason: UpgradeComplete, Message: "Upgrade complete: " + arrow(s)}}
+}
+
+// settle is the steady path: install, follow a patch image, or rest.
+func settle(s State, d Desired, o Observed) Decision {
+	wished := d.Image.String()
+	fresh := s.Installed == ""
+	job := o.Jobs[Sync]
+	current := !fresh && s.InstalledImage == wished
+	synced := Report{Ready: true, Reason: DatabaseSynced, Message: fmt.Sprintf("Schema is at %s", d.Release)}
+	if job.Standing == Current && job.Progress == Complete {
+		if current {
+			return Decision{Step: Wait, Serve: s.InstalledImage, Database: synced}
+		}
+		to := s
+		to.Installed, to.InstalledImage = d.Release, wished
+		return Decision{Step: Move, Next: to, Database: synced}
+	}
+	report := Report{Reason: DBSyncInProgress, Message: "Database sync running: " + d.Release}
+	if current && o.Ready {
+		report = synced
+	}
+	if job.Note != "" && (!report.Ready || job.Trouble) {
+		report.Message += "; " + job.Note
+		report.Trouble = job.Trouble
+	}
+	decision := run(s, o, Sync, report)
+	if decision.Step == RunJob && !fresh {
+		if strangers := strange(o.Deployment, s.InstalledImage, wished); strangers != "" {
+			decision.Step, decision.Task = Wait, ""
+			if !decision.Database.Ready {
+				decision.Database.Message = fmt.Sprintf("Database sync of %s waits until no pod runs %s", d.Release, strangers)
+			}
+		}
+	}
+	return decision
+}
+
+// strange is an image that API pods run, or are about to run, and that is of
+// neither build given: the one-pass sync must not run beside another release.
+func strange(d Deployment, builds ...string) string {
+	for _, seen := range append([]string{d.Image}, d.Images...) {
+		known := seen == ""
+		for _, build := range builds {
+			known = known || seen == build
+		}
+		if !known {
+			return seen
+		}
+	}
+	return ""
+}
+
+// run brings about the Job of a task, under the rule that no two pieces of
+// schema work ever run side by side for one object.
+func run(s State, o Observed, task Task, report Report) Decision {
+	waiting := func(format string, args ...any) Decision {
+		if !report.Ready || report.Trouble {
+			report.Message += "; " + fmt.Sprintf(format, args...)
+		}
+		return Decision{Step: Wait, Serve: serving(s, o), Database: report}
+	}
+	var doomed []Task
+	for _, other := range Tasks {
+		job := o.Jobs[other]
+		switch {
+		case other == task || job.Standing == Absent:
+		case job.Standing == Leaving:
+			return waiting("waiting until Job %s and its pods are gone", job.Name)
+		case job.finished():
+		case job.Standing == Foreign:
+			return waiting("waiting for Job %s, which belongs to somebody else, to end or be removed", job.Name)
+		case job.started():
+			return waiting("waiting for Job %s to end first", job.Name)
+		default:
+			doomed = append(doomed, other)
+		}
+	}
+	job := o.Jobs[task]
+	switch job.Standing {
+	case Foreign:
+		report.Trouble = true
+		return waiting("Job %s exists and belongs to somebody else: remove it or wait until it is gone", job.Name)
+	case Leaving:
+		return waiting("waiting until the previous Job %s and its pods are gone", job.Name)
+	case Stale:
+		if job.started() {
+			return waiting("waiting for an earlier Job %s to end first", job.Name)
+		}
+		doomed = append(doomed, task)
+	case Current:
+		switch {
+		case job.Revised && (job.Progress == Failed || job.Progress == Pending):
+			doomed = append(doomed, task)
+		case job.Progress == Failed:
+			return failed(s, o, task, job)
+		}
+	case Absent:
+	}
+	decision := Decision{Step: Wait, Serve: serving(s, o), Database: report}
+	switch {
+	case len(doomed) > 0:
+		decision.Step, decision.Delete = DeleteJob, doomed
+	case job.Standing == Absent:
+		decision.Step, decision.Task = RunJob, task
+	}
+	return decision
+}
+
+// failed reports a Job that has used up its retries. It is never run again by
+// itself: the person who fixes the cause says so by deleting it.
+func failed(s State, o Observed, task Task, job Job) Decision {
+	w := wordsOf[task]
+	message := w.title + " failed"
+	if s.Walking() {
+		message += ": " + arrow(s)
+	}
+	if job.Note != "" {
+		message += ": " + job.Note
+	}
+	message += fmt.Sprintf(". Fix the cause and delete Job %s to retry", job.Name)
+	if s.Walking() {
+		message += fmt.Sprintf(", or set the release back to %s to abort", s.Installed)
+	}
+	return Decision{Step: Wait, Serve: serving(s, o), Retry: true,
+		Database: Report{Reason: w.failed, Message: message, Trouble: true},
+		Event:    unlessReported(o, w.failed, message)}
+}
+
+// wait keeps a walk where it is and says what for.
+func wait(s State, o Observed, note string, trouble bool) Decision {
+	title := "Rolling update"
+	if task, ok := PhaseTask(s.Phase); ok {
+		title = wordsOf[task].title
+	}
+	return Decision{Step: Wait, Serve: serving(s, o),
+		Database: Report{Reason: progressOf[s.Phase], Message: fmt.Sprintf("%s running: %s; %s", title, arrow(s), note), Trouble: trouble}}
+}
+
+func progressReport(s State, job Job) Report {
+	task, _ := PhaseTask(s.Phase)
+	report := Report{Reason: wordsOf[task].running, Message: wordsOf[task].title + " running: " + arrow(s)}
+	if job.Note != "" {
+		report.Message += "; " + job.Note
+		report.Trouble = job.Trouble
+	}
+	return report
+}
+
+func arrow(s State) string { return s.Installed + " → " + s.Target }

@@ -1,0 +1,97 @@
+package upgrade
+
+// Observed is what was seen in the cluster, reduced to what a decision needs.
+type Observed struct {
+	// Jobs by task; a task that is missing here has no Job and no pod of one.
+	Jobs       map[Task]Job
+	Deployment Deployment
+	// Recorded is the state noted on our Deployment when its pods were last
+	// rolled; nil when there is none. RecordedDone is set when a Job proves
+	// that the walk noted there has been contracted.
+	Recorded     *State
+	RecordedDone bool
+	// Confirmed is set when no pod of a phase Job, and the pods listed in
+	// Deployment, were read past any cache.
+	Confirmed bool
+	// Reported is the reason that the DatabaseReady condition carries for this
+	// generation of the object, and Ready its status.
+	Reported Reason
+	Ready    bool
+}
+
+// Standing says whose a Job is and whether it counts.
+type Standing string
+
+// A Job counts only while it is Current.
+const (
+	// Absent: neither a Job nor a pod of one.
+	Absent Standing = ""
+	// Foreign: the name is taken by something that this object does not own.
+	Foreign Standing = "Foreign"
+	// Leaving: ours and being deleted, or gone with pods left behind.
+	Leaving Standing = "Leaving"
+	// Stale: ours, for other work than the one to do now.
+	Stale Standing = "Stale"
+	// Current: ours, for exactly the work to do now.
+	Current Standing = "Current"
+)
+
+// Progress says how far a Job is.
+type Progress string
+
+// Only Complete and Failed are final.
+const (
+	// Pending: no container of it has run yet.
+	Pending Progress = "Pending"
+	// Running: a pod has started, or retries are left.
+	Running Progress = "Running"
+	// Ending: a pod has succeeded, and the Job is about to be Complete.
+	Ending   Progress = "Ending"
+	Complete Progress = "Complete"
+	Failed   Progress = "Failed"
+)
+
+// Job is one Job as seen.
+type Job struct {
+	Name     string
+	Standing Standing
+	Progress Progress
+	// Revised is set when the Job would be rendered differently now, in ways
+	// that do not change its work (resources, placement, configuration).
+	Revised bool
+	// Note says in words what the Job waits for, or why it failed.
+	Note string
+	// Trouble is set when Note is about something that will not pass by itself.
+	Trouble bool
+}
+
+func (j Job) ours() bool     { return j.Standing == Stale || j.Standing == Current }
+func (j Job) finished() bool { return j.Progress == Complete || j.Progress == Failed }
+func (j Job) started() bool  { return j.Progress == Running || j.Progress == Ending }
+
+// Deployment is the Deployment of the API as seen, with its pods.
+type Deployment struct {
+	Name     string
+	Standing Standing // Absent, Foreign, Leaving or Current
+	// Image is the one in its template.
+	Image  string
+	Paused bool
+	// Unobserved is set while its controller has not seen the newest template.
+	Unobserved bool
+	// Unrendered is set while the template is not yet the one to be served.
+	Unrendered bool
+	// Replicas is spec.replicas; the rest is status.
+	Replicas  int32
+	Total     int32
+	Updated   int32
+	Available int32
+	// Pods counts all pods of the API, terminating ones included; Outdated
+	// names those of an older template.
+	Pods     int
+	Outdated []string
+	// Images are those that the pods run.
+	Images []string
+	// Note says in words what the pods wait for.
+	Note    string
+	Trouble bool
+}
