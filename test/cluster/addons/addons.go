@@ -1,0 +1,66 @@
+// Package addons is what a cluster holds from the start beside its node: the images of our own binaries, CoreDNS,
+// and cert-manager's own controllers and CA injector, without its webhook and CLI.
+package addons
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/c5c3/openstack-upgrade/test/cluster/archive"
+	"github.com/c5c3/openstack-upgrade/test/cluster/node"
+)
+
+// Addon is a Deployment that up installs and waits for.
+type Addon struct {
+	Name      string
+	Namespace string
+	Image     string
+	Manifest  string
+	// CRDs is the file of its custom resources in the directory of binaries, if it has any.
+	CRDs string
+}
+
+//go:embed coredns.yaml
+var corednsManifest string
+
+//go:embed cert-manager.yaml
+var certManagerManifest string
+
+// CoreDNS is in every cluster; CertManager may be left out.
+var (
+	CoreDNS = Addon{
+		Name: "coredns", Namespace: "kube-system", Image: "test.local/coredns:1", Manifest: corednsManifest,
+	}
+	CertManager = Addon{
+		Name: "cert-manager", Namespace: "cert-manager", Image: "test.local/cert-manager:1", Manifest: certManagerManifest,
+		CRDs: "cert-manager-crds.yaml",
+	}
+)
+
+// Pause is the image under every pod: no addon, but made and loaded like one.
+var Pause = Addon{Name: "pause", Image: node.SandboxImage}
+
+// Archive returns the image of the addon as a tar beside the binaries in bin, and makes it if it is not there.
+func (a Addon) Archive(bin string) (string, error) {
+	path := filepath.Join(bin, "images", a.Name+".tar")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("look for the image of %s: %w", a.Name, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", fmt.Errorf("make the image of %s: %w", a.Name, err)
+	}
+	return path, archive.WriteFile(path, archive.Image{
+		Ref:    a.Image,
+		Config: archive.Config{Entrypoint: []string{"/" + a.Name}, User: "65532:65532", WorkingDir: "/"},
+		Layers: []archive.Layer{{Files: []archive.File{
+			{Path: a.Name, Source: filepath.Join(bin, a.Name), Mode: 0o755},
+			{Path: "tmp", Mode: fs.ModeDir | fs.ModeSticky | 0o777},
+		}}},
+	})
+}

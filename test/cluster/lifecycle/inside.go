@@ -1,0 +1,78 @@
+package lifecycle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/c5c3/openstack-upgrade/test/cluster/archive"
+	"github.com/c5c3/openstack-upgrade/test/cluster/node"
+)
+
+// enter is the command line that runs args in the node's namespaces.
+func enter(state node.State, args ...string) []string {
+	return append([]string{
+		"nsenter", "--target", strconv.Itoa(state.Init.PID), "--mount", "--net", "--pid", "--uts", "--ipc", "--",
+	}, args...)
+}
+
+func inside(ctx context.Context, layout node.Layout, state node.State, args ...string) *exec.Cmd {
+	line := enter(state, args...)
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd.Env = layout.Environment()
+	return cmd
+}
+
+// Exec becomes the command, inside the node. It returns only if it could not.
+func Exec(name string, args []string) error {
+	layout, state, err := living(name)
+	if err != nil {
+		return err
+	}
+	nsenter, err := exec.LookPath("nsenter")
+	if err != nil {
+		return fmt.Errorf("enter the node: %w", err)
+	}
+	environment := layout.Environment()
+	if terminal := os.Getenv("TERM"); terminal != "" {
+		environment = append(environment, "TERM="+terminal)
+	}
+	return syscall.Exec(nsenter, enter(state, args...), environment)
+}
+
+// Load puts the images of a docker-archive or OCI tar into the node and returns their names.
+func Load(ctx context.Context, name, tar string) ([]string, error) {
+	layout, state, err := living(name)
+	if err != nil {
+		return nil, err
+	}
+	names, err := archive.Names(tar)
+	if err != nil {
+		return nil, err
+	}
+	return names, importImage(ctx, layout, state, tar)
+}
+
+// importImage hands the tar over as standard input: the node does not see every path of the host.
+func importImage(ctx context.Context, layout node.Layout, state node.State, path string) error {
+	tar, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("load image: %w", err)
+	}
+	defer tar.Close()
+	cmd := inside(ctx, layout, state, layout.Program("ctr"), "images", "import", "-")
+	cmd.Stdin = tar
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Run(); err != nil {
+		said := strings.TrimSpace(output.String())
+		return errors.Join(fmt.Errorf("load image %s: %w", path, err), errors.New(said))
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/c5c3/openstack-upgrade/test/cluster/addons"
+	"github.com/c5c3/openstack-upgrade/test/cluster/binaries"
+	"github.com/c5c3/openstack-upgrade/test/cluster/node"
+)
+
+// Up brings the cluster up and returns when its node is Ready and every addon serves. A cluster that lives already is
+// left as it is; one that was left half up is completed; the remains of one that died are removed first.
+func Up(ctx context.Context, log Log, name string, with ...addons.Addon) error {
+	p := progress{log: log, started: time.Now()}
+	layout, err := node.NewLayout(name)
+	if err != nil {
+		return err
+	}
+	unlock, err := lock(ctx, layout, log)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	state, found, err := layout.ReadState()
+	if err != nil {
+		return err
+	}
+	if found && state.Running() && state.Ready {
+		p.say("cluster %s is up already, since %s", name, state.Since.Format(time.TimeOnly))
+		return nil
+	}
+	if err := require(ctx, p); err != nil {
+		return err
+	}
+	layout.Bin, err = binaries.Ensure(ctx, binaries.Log(p.say))
+	if err != nil {
+		return err
+	}
+	if found && state.Running() {
+		layout.Bin = state.Bin
+		p.say("cluster %s was left half up: go on", name)
+	} else if state, err = start(layout, p); err != nil {
+		return err
+	}
+	if err := settle(ctx, layout, state, p, append([]addons.Addon{addons.CoreDNS}, with...)); err != nil {
+		return err
+	}
+	state.Ready = true
+	if err := layout.WriteState(state); err != nil {
+		return err
+	}
+	p.say("cluster %s is up", name)
+	return nil
+}
+
+// start leaves a supervisor behind, on a clean slate.
+func start(layout node.Layout, p progress) (node.State, error) {
+	if err := remove(layout, p); err != nil {
+		return node.State{}, err
+	}
+	p.say("write certificates and configuration")
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return node.State{}, fmt.Errorf("listen on the loopback address: %w", err)
+	}
+	defer listener.Close()
+	if err := layout.Write(time.Now(), listener.Addr().(*net.TCPAddr).Port); err != nil {
+		return node.State{}, err
+	}
+	if err := copySelf(layout.Self()); err != nil {
+		return node.State{}, err
+	}
+	p.say("start the node")
+	return layout.Start(listener)
+}
+
+// settle waits for the control plane, loads images, installs the addons and waits until all of it serves.
+func settle(ctx context.Context, layout node.Layout, state node.State, p progress, all []addons.Addon) error {
+	watch := watcher{layout: layout, state: state}
+	if err := p.await(ctx, "containerd", time.Minute, watch.running("containerd")); err != nil {
+		return err
+	}
+	for _, a := range append([]addons.Addon{addons.Pause}, all...) {
+		p.say("load image %s", a.Image)
+		tar, err := a.Archive(layout.Bin)
+		if err != nil {
+			return err
+		}
+		if err := importImage(ctx, layout, state, tar); err != nil {
+			return err
+		}
+	}
+	if err := p.await(ctx, "the API server", 2*time.Minute, watch.running("kubelet")); err != nil {
+		return err
+	}
+	api, err := dialAPI(layout)
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		p.say("install %s", a.Name)
+		if err := install(ctx, layout, a); err != nil {
+			return err
+		}
+	}
+	if err := p.await(ctx, "the node to be Ready", 2*time.Minute, watch.and(api.nodeReady)); err != nil {
+		return err
+	}
+	for _, a := range all {
+		if err := p.await(ctx, a.Name, 2*time.Minute, watch.and(api.deploymentReady(a.Namespace, a.Name))); err != nil {
+			return err
+		}
+	}
+	return p.await(ctx, "Service addresses and DNS inside the node", time.Minute, watch.and(reachable(layout, state)))
+}
+
+// copySelf keeps this program where the supervisor can start it from for as long as the cluster lives.
+func copySelf(target string) error {
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return fmt.Errorf("copy this program: %w", err)
+	}
+	defer self.Close()
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return fmt.Errorf("copy this program: %w", err)
+	}
+	copied, err := os.OpenFile(target, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)
+	if err != nil {
+		return fmt.Errorf("copy this program: %w", err)
+	}
+	defer copied.Close()
+	if _, err := io.Copy(copied, self); err != nil {
+		return fmt.Errorf("copy this program: %w", err)
+	}
+	return copied.Close()
+}
