@@ -1,0 +1,88 @@
+# `make help` lists what can be made; every target has its sentence behind ##.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+REGISTRY   ?= localhost/openstack-upgrade
+TAG        ?= dev
+BUILDER    ?= $(firstword $(shell command -v docker podman 2>/dev/null) docker)
+BUILD_ARGS ?=
+BENCHTIME  ?= 1s
+RUN        ?= .
+
+# Tools and the parts of a cluster are built from Go modules once and kept under the user's cache directory; what is
+# printed is the directory they lie in.
+binaries = $$(go run ./test/cluster binaries --only $(1))
+envtest  = kube-apiserver,kube-controller-manager,etcd,kubectl
+module   = github.com/c5c3/openstack-upgrade
+
+##@ See it
+.PHONY: demo
+demo: ## Walk a real Glance from one release to the next on a real one-node Kubernetes (as root); leaves the cluster up
+	go run ./test/demo
+
+.PHONY: cluster-up
+cluster-up: ## Start the one-node Kubernetes of the demo and the end-to-end tests (as root)
+	go run ./test/cluster up
+
+.PHONY: cluster-down
+cluster-down: ## Stop that cluster and remove every trace of it
+	go run ./test/cluster down
+
+##@ Prove it
+.PHONY: test
+test: vet test-unit test-integration ## Vet, unit and manifest tests, and the tests against a real API server
+
+.PHONY: vet
+vet: ## go vet, the end-to-end tests included
+	go vet ./...
+	go vet -tags e2e ./...
+
+.PHONY: test-unit
+test-unit: ## Tests that need nothing but Go, the manifests' among them
+	go test -run '$(RUN)' $$(go list ./... | grep -v '^$(module)/test/integration')
+
+.PHONY: test-integration
+test-integration: ## Tests against a real API server, etcd and kube-controller-manager
+	KUBEBUILDER_ASSETS=$(call binaries,$(envtest)) go test -run '$(RUN)' -timeout 20m ./test/integration/...
+
+.PHONY: e2e
+e2e: ## The whole walk on the real node, webhook and cert-manager in the path (as root)
+	go test -tags e2e -count=1 -timeout 60m -v -run '$(RUN)' ./test/e2e/...
+
+.PHONY: bench
+bench: ## Benchmarks of the planner, the webhook and a reconcile (BENCHTIME=5s for calmer figures)
+	KUBEBUILDER_ASSETS=$(call binaries,$(envtest)) go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
+
+.PHONY: lint
+lint: ## golangci-lint with .golangci.yml, import rules and formatting included
+	$(call binaries,golangci-lint)/golangci-lint run
+
+.PHONY: verify
+verify: ## Fail when generated files, formatting or go.mod are not up to date
+	go mod tidy -diff
+	test -z "$$(gofmt -l . | tee /dev/stderr)"
+	$(MAKE) generate
+	git diff --exit-code -- shared/api deploy/base/crds certs/manifests
+
+##@ Build it
+.PHONY: build
+build: ## Both binaries, static, in bin/
+	for b in webhook controller; do \
+	  CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=$(VERSION)" -o bin/$$b ./$$b; done
+
+.PHONY: images
+images: ## Both images (REGISTRY, TAG, BUILDER=docker|podman, BUILD_ARGS="--build-arg BASE_IMAGE=…")
+	for b in webhook controller; do \
+	  $(BUILDER) build -f Dockerfile.$$b --build-arg VERSION=$(VERSION) $(BUILD_ARGS) -t $(REGISTRY)/$$b:$(TAG) .; done
+
+.PHONY: generate
+generate: ## Deepcopy and CRD from the API types, cert-manager manifests from the typed objects
+	$(call binaries,controller-gen)/controller-gen object crd:maxDescLen=2000 paths=./shared/api/... output:crd:dir=deploy/base/crds
+	go run ./certs/issuing/write certs/manifests
+
+.PHONY: help
+help: ## This list
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
