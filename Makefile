@@ -14,7 +14,7 @@ RUN        ?= .
 
 # Tools and the parts of a cluster are built from Go modules once and kept under the user's cache directory; what is
 # printed is the directory they lie in.
-binaries = $$(go run ./test/cluster binaries --only $(1))
+binaries = go run ./test/cluster binaries --only $(1)
 envtest  = kube-apiserver,kube-controller-manager,etcd,kubectl
 module   = github.com/c5c3/openstack-upgrade
 
@@ -46,7 +46,8 @@ test-unit: ## Tests that need nothing but Go, the manifests' among them
 
 .PHONY: test-integration
 test-integration: ## Tests against a real API server, etcd and kube-controller-manager
-	KUBEBUILDER_ASSETS=$(call binaries,$(envtest)) go test -run '$(RUN)' -timeout 20m ./test/integration/...
+	export KUBEBUILDER_ASSETS; KUBEBUILDER_ASSETS=$$($(call binaries,$(envtest))); \
+	go test -run '$(RUN)' -timeout 20m ./test/integration/...
 
 .PHONY: e2e
 e2e: ## The whole walk on the real node, webhook and cert-manager in the path (as root)
@@ -54,11 +55,12 @@ e2e: ## The whole walk on the real node, webhook and cert-manager in the path (a
 
 .PHONY: bench
 bench: ## Benchmarks of the planner, the webhook and a reconcile (BENCHTIME=5s for calmer figures)
-	KUBEBUILDER_ASSETS=$(call binaries,$(envtest)) go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
+	export KUBEBUILDER_ASSETS; KUBEBUILDER_ASSETS=$$($(call binaries,$(envtest))); \
+	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
 
 .PHONY: lint
 lint: ## golangci-lint with .golangci.yml, import rules and formatting included
-	$(call binaries,golangci-lint)/golangci-lint run
+	tools=$$($(call binaries,golangci-lint)); $$tools/golangci-lint run
 
 .PHONY: verify
 verify: ## Fail when generated files, formatting or go.mod are not up to date
@@ -80,7 +82,7 @@ images: ## Both images (REGISTRY, TAG, BUILDER=docker|podman, BUILD_ARGS="--buil
 
 .PHONY: generate
 generate: ## Deepcopy and CRD from the API types, cert-manager manifests from the typed objects
-	$(call binaries,controller-gen)/controller-gen object crd:maxDescLen=2000 paths=./shared/api/... output:crd:dir=deploy/base/crds
+	tools=$$($(call binaries,controller-gen)); $$tools/controller-gen object crd:maxDescLen=2000 paths=./shared/api/... output:crd:dir=deploy/base/crds
 	go run ./certs/issuing/write certs/manifests
 
 .PHONY: help
