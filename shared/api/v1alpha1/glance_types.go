@@ -56,7 +56,9 @@ type GlanceSpec struct {
 	// Do not put credentials here; use configSecretRefs.
 	//
 	// +optional
-	ExtraConfig map[string]map[string]string `json:"extraConfig,omitempty"`
+	// +kubebuilder:validation:MaxProperties=128
+	// +kubebuilder:validation:XValidation:rule="self.all(section, section.matches('^[^\\s\\[\\]]+$') && self[section].all(option, option.matches('^[^\\s=:\\[\\]#;]+$')))",message="section and option names must be single words without brackets, equal signs and colons"
+	ExtraConfig map[string]ConfigSection `json:"extraConfig,omitempty"`
 
 	// ConfigSecretRefs are Secrets whose keys become further configuration
 	// files, each named *.conf and read in alphabetical order after ExtraConfig.
@@ -65,6 +67,11 @@ type GlanceSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	ConfigSecretRefs []corev1.LocalObjectReference `json:"configSecretRefs,omitempty"`
+
+	// Security says as whom the containers run.
+	//
+	// +optional
+	Security SecuritySpec `json:"security,omitempty"`
 
 	// APIServer shapes how the API is launched.
 	//

@@ -188,6 +188,34 @@ type JobsSpec struct {
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 }
 
+// ConfigSection is one section of a configuration file: option and value.
+//
+// +kubebuilder:validation:MaxProperties=256
+type ConfigSection map[string]string
+
+// SecuritySpec says as whom containers run. Everything else of their security
+// context is fixed to what Pod Security "restricted" asks for.
+type SecuritySpec struct {
+	// RunAsUser is the user id of every container. Set it when the image names
+	// its user by name, which Kubernetes cannot tell from root.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	RunAsUser *int64 `json:"runAsUser,omitempty"`
+
+	// RunAsGroup is the group id of every container.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	RunAsGroup *int64 `json:"runAsGroup,omitempty"`
+
+	// FSGroup owns the volumes.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	FSGroup *int64 `json:"fsGroup,omitempty"`
+}
+
 // UWSGISpec shapes the application server.
 type UWSGISpec struct {
 	// Processes that serve requests; unset means 2.
