@@ -20,8 +20,9 @@ type Addon struct {
 	Namespace string
 	Image     string
 	Manifest  string
-	// CRDs is the file of its custom resources in the directory of binaries, if it has any.
-	CRDs string
+	// Needs names its binaries beyond those of every node, CRDs the one of them that holds its custom resources.
+	Needs []string
+	CRDs  string
 }
 
 //go:embed coredns.yaml
@@ -37,7 +38,8 @@ var (
 	}
 	CertManager = Addon{
 		Name: "cert-manager", Namespace: "cert-manager", Image: "test.local/cert-manager:1", Manifest: certManagerManifest,
-		CRDs: "cert-manager-crds.yaml",
+		Needs: []string{"cert-manager", "cert-manager-crds.yaml"},
+		CRDs:  "cert-manager-crds.yaml",
 	}
 )
 

@@ -18,12 +18,13 @@ import (
 // Log is told what is being built, and every half minute that it still is.
 type Log func(format string, args ...any)
 
-// Cluster names what a node runs, Envtest what controller-runtime's envtest starts.
+// Node names what a cluster runs in any case, Cluster what it can run, Envtest what controller-runtime's envtest starts.
 var (
-	Cluster = []string{
+	Node = []string{
 		"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl", "etcd",
-		"containerd", "containerd-shim-runc-v2", "ctr", "coredns", "pause", "cert-manager", "cert-manager-crds.yaml",
+		"containerd", "containerd-shim-runc-v2", "ctr", "coredns", "pause",
 	}
+	Cluster = append(slices.Clone(Node), "cert-manager", "cert-manager-crds.yaml")
 	Envtest = []string{"kube-apiserver", "etcd", "kubectl", "kube-controller-manager"}
 )
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/c5c3/openstack-upgrade/test/cluster/addons"
@@ -39,7 +40,11 @@ func Up(ctx context.Context, log Log, name string, with ...addons.Addon) error {
 	if err := require(ctx, p); err != nil {
 		return err
 	}
-	layout.Bin, err = binaries.Ensure(ctx, binaries.Log(p.say))
+	needs := slices.Clone(binaries.Node)
+	for _, a := range with {
+		needs = append(needs, a.Needs...)
+	}
+	layout.Bin, err = binaries.Ensure(ctx, binaries.Log(p.say), needs...)
 	if err != nil {
 		return err
 	}

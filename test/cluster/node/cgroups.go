@@ -17,7 +17,7 @@ const cgroupMount = "/sys/fs/cgroup"
 // cgroupParents lists the directories that a cgroup of ours can hang in: one per hierarchy of version 1 (and of a
 // hybrid's version 2), or the single root of version 2.
 func cgroupParents(mount string) ([]string, error) {
-	if _, err := os.Stat(filepath.Join(mount, "cgroup.controllers")); err == nil {
+	if isVersion2(mount) {
 		return []string{mount}, nil
 	}
 	entries, err := os.ReadDir(mount)
@@ -33,6 +33,11 @@ func cgroupParents(mount string) ([]string, error) {
 	return parents, nil
 }
 
+func isVersion2(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "cgroup.controllers"))
+	return err == nil
+}
+
 // makeCgroups makes the cgroup that the kubelet hangs its own below, in every hierarchy.
 func (l Layout) makeCgroups() error {
 	parents, err := cgroupParents(cgroupMount)
@@ -41,7 +46,7 @@ func (l Layout) makeCgroups() error {
 	}
 	for _, parent := range parents {
 		dir := filepath.Join(parent, l.Cgroup())
-		if len(parents) == 1 {
+		if isVersion2(parent) {
 			enable := []byte("+cpu +cpuset +memory +pids +io")
 			if err := os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), enable, 0o644); err != nil {
 				return fmt.Errorf("enable cgroup controllers: %w", err)
