@@ -119,11 +119,3 @@ func kubectl(ctx context.Context, layout node.Layout, stdin string, args ...stri
 	}
 	return nil
 }
-
-// reachable looks, from inside the node, whether kube-proxy turns Service addresses and CoreDNS answers.
-func reachable(layout node.Layout, state node.State) look {
-	return func(ctx context.Context) (bool, string, error) {
-		out, err := inside(ctx, layout, state, layout.Self(), node.CommandProbe).CombinedOutput()
-		return err == nil, strings.TrimSpace(string(out)), nil
-	}
-}

@@ -76,3 +76,12 @@ func importImage(ctx context.Context, layout node.Layout, state node.State, path
 	}
 	return nil
 }
+
+// succeeds looks whether a command inside the node ends well.
+func succeeds(layout node.Layout, state node.State, args ...string) look {
+	return func(ctx context.Context) (bool, string, error) {
+		out, err := inside(ctx, layout, state, args...).CombinedOutput()
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		return err == nil, lines[len(lines)-1], nil
+	}
+}

@@ -89,7 +89,7 @@ func start(layout node.Layout, p progress) (node.State, error) {
 // settle waits for the control plane, loads images, installs the addons and waits until all of it serves.
 func settle(ctx context.Context, layout node.Layout, state node.State, p progress, all []addons.Addon) error {
 	watch := watcher{layout: layout, state: state}
-	if err := p.await(ctx, "containerd", time.Minute, watch.running("containerd")); err != nil {
+	if err := p.await(ctx, "containerd", time.Minute, watch.and(succeeds(layout, state, layout.Program("ctr"), "version"))); err != nil {
 		return err
 	}
 	for _, a := range append([]addons.Addon{addons.Pause}, all...) {
@@ -123,7 +123,8 @@ func settle(ctx context.Context, layout node.Layout, state node.State, p progres
 			return err
 		}
 	}
-	return p.await(ctx, "Service addresses and DNS inside the node", time.Minute, watch.and(reachable(layout, state)))
+	// From inside the node: whether kube-proxy turns Service addresses and CoreDNS answers.
+	return p.await(ctx, "Service addresses and DNS inside the node", time.Minute, watch.and(succeeds(layout, state, layout.Self(), node.CommandProbe)))
 }
 
 // copySelf keeps this program where the supervisor can start it from for as long as the cluster lives.

@@ -46,7 +46,7 @@ func (l Layout) makeCgroups() error {
 	}
 	for _, parent := range parents {
 		dir := filepath.Join(parent, l.Cgroup())
-		if isVersion2(parent) {
+		if parent == cgroupMount {
 			enable := []byte("+cpu +cpuset +memory +pids +io")
 			if err := os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), enable, 0o644); err != nil {
 				return fmt.Errorf("enable cgroup controllers: %w", err)
