@@ -1,0 +1,145 @@
+// Package serving follows a TLS key pair on disk, as a mounted Secret holds
+// it, so that a renewed certificate is served without a restart.
+//
+// What is served is always a whole pair. A pair that is torn, unreadable,
+// mismatched or outside its validity never replaces a good one: the last good
+// pair stays, the fault is logged and counted, and the next look may heal it.
+// Validity decides only between pairs; when there is nothing better, an
+// expired pair is kept too, and Ready says so.
+package serving
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// The names of the two files, as in every Secret of type kubernetes.io/tls.
+const (
+	CertificateFile = "tls.crt"
+	KeyFile         = "tls.key"
+)
+
+// Pair is one key pair that is or was served.
+type Pair struct {
+	// Serial is the certificate's serial number, in hex as openssl writes it.
+	Serial    string
+	NotBefore time.Time
+	NotAfter  time.Time
+
+	certificate *tls.Certificate
+}
+
+// Valid is nil when the pair is inside its validity at the time given.
+func (p *Pair) Valid(now time.Time) error {
+	switch {
+	case now.After(p.NotAfter):
+		return fmt.Errorf("certificate %s expired at %s", p.Serial, p.NotAfter.UTC().Format(time.RFC3339))
+	case now.Before(p.NotBefore):
+		return fmt.Errorf("certificate %s is not valid before %s", p.Serial, p.NotBefore.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// Follower serves the pair in one directory.
+type Follower struct {
+	dir string
+	log logr.Logger
+	now func() time.Time
+	// settle waits for the last of the events that one change makes; recheck
+	// finds what the watch missed, such as a directory mounted later.
+	settle, recheck time.Duration
+
+	served   atomic.Pointer[Pair]
+	failures atomic.Uint64
+	// complaint is what was last logged, so that a lasting fault is logged
+	// once and counted every time. Only look writes it.
+	complaint string
+}
+
+// Follow begins with the pair that is in dir now. Having none is no error:
+// the Secret may come later, and Ready tells. Run keeps following.
+func Follow(dir string, log logr.Logger, now func() time.Time) *Follower {
+	f := &Follower{dir: dir, log: log.WithName("certificate"), now: now, settle: 200 * time.Millisecond, recheck: 10 * time.Second}
+	f.look()
+	return f
+}
+
+// Served is the pair that new connections get, nil while there is none.
+func (f *Follower) Served() *Pair { return f.served.Load() }
+
+// Failures counts the looks at the directory that found no pair fit to be
+// served.
+func (f *Follower) Failures() uint64 { return f.failures.Load() }
+
+// Ready is nil when a pair is served that clients can accept at the time
+// given.
+func (f *Follower) Ready(now time.Time) error {
+	pair := f.served.Load()
+	if pair == nil {
+		return fmt.Errorf("no certificate could be loaded from %s yet", f.dir)
+	}
+	return pair.Valid(now)
+}
+
+// GetCertificate is for tls.Config: the newest good pair, for every name.
+func (f *Follower) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	pair := f.served.Load()
+	if pair == nil {
+		return nil, errors.New("no certificate is loaded yet")
+	}
+	return pair.certificate, nil
+}
+
+// look takes the pair on disk if it is fit to replace the one served.
+func (f *Follower) look() {
+	now := f.now()
+	found, err := load(f.dir)
+	if err == nil {
+		if invalid := found.Valid(now); invalid != nil && f.Ready(now) == nil {
+			err = fmt.Errorf("keep certificate %s: %w", f.served.Load().Serial, invalid)
+		}
+	}
+	if err != nil {
+		f.failures.Add(1)
+		if text := err.Error(); text != f.complaint {
+			f.complaint = text
+			f.log.Error(err, "the key pair on disk cannot be served", "directory", f.dir, "serving", f.serial())
+		}
+		return
+	}
+	f.complaint = ""
+	if before := f.served.Swap(found); before == nil || before.Serial != found.Serial {
+		f.log.Info("serving certificate", "serial", found.Serial, "notAfter", found.NotAfter.UTC().Format(time.RFC3339))
+	}
+}
+
+func (f *Follower) serial() string {
+	if pair := f.served.Load(); pair != nil {
+		return pair.Serial
+	}
+	return "none"
+}
+
+func load(dir string) (*Pair, error) {
+	certificate, err := os.ReadFile(filepath.Join(dir, CertificateFile))
+	if err != nil {
+		return nil, fmt.Errorf("read certificate: %w", err)
+	}
+	key, err := os.ReadFile(filepath.Join(dir, KeyFile))
+	if err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, fmt.Errorf("match %s and %s: %w", CertificateFile, KeyFile, err)
+	}
+	leaf := pair.Leaf
+	return &Pair{Serial: fmt.Sprintf("%X", leaf.SerialNumber.Bytes()), NotBefore: leaf.NotBefore, NotAfter: leaf.NotAfter, certificate: &pair}, nil
+}
