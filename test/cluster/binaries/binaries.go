@@ -37,10 +37,11 @@ func Ensure(ctx context.Context, log Log, names ...string) (dir string, err erro
 	if err := Check(names); err != nil {
 		return "", err
 	}
-	root, err := modulesDir()
+	root, err := Root()
 	if err != nil {
 		return "", err
 	}
+	root = filepath.Join(root, "test", "cluster", "modules")
 	store, err := storeDir()
 	if err != nil {
 		return "", err

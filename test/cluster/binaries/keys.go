@@ -65,8 +65,8 @@ func setKey(keys map[string]string) string {
 	return hex.EncodeToString(hash.Sum(nil))[:12]
 }
 
-// modulesDir finds test/cluster/modules above the working directory: a command runs at the root, a test in its package.
-func modulesDir() (string, error) {
+// Root finds the repository above the working directory: a command runs at the root, a test in its package.
+func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("find the repository: %w", err)
@@ -74,7 +74,7 @@ func modulesDir() (string, error) {
 	for {
 		content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 		if err == nil && strings.HasPrefix(string(content), "module "+projectModule+"\n") {
-			return filepath.Join(dir, "test", "cluster", "modules"), nil
+			return dir, nil
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {

@@ -3,10 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -51,7 +48,7 @@ func Up(ctx context.Context, log Log, name string, with ...addons.Addon) error {
 	if found && state.Running() {
 		layout.Bin = state.Bin
 		p.say("cluster %s was left half up: go on", name)
-	} else if state, err = start(layout, p); err != nil {
+	} else if state, err = start(ctx, layout, p); err != nil {
 		return err
 	}
 	if err := settle(ctx, layout, state, p, append([]addons.Addon{addons.CoreDNS}, with...)); err != nil {
@@ -66,7 +63,7 @@ func Up(ctx context.Context, log Log, name string, with ...addons.Addon) error {
 }
 
 // start leaves a supervisor behind, on a clean slate.
-func start(layout node.Layout, p progress) (node.State, error) {
+func start(ctx context.Context, layout node.Layout, p progress) (node.State, error) {
 	if err := remove(layout, p); err != nil {
 		return node.State{}, err
 	}
@@ -79,7 +76,7 @@ func start(layout node.Layout, p progress) (node.State, error) {
 	if err := layout.Write(time.Now(), listener.Addr().(*net.TCPAddr).Port); err != nil {
 		return node.State{}, err
 	}
-	if err := copySelf(layout.Self()); err != nil {
+	if err := placeSelf(ctx, layout.Self()); err != nil {
 		return node.State{}, err
 	}
 	p.say("start the node")
@@ -125,25 +122,4 @@ func settle(ctx context.Context, layout node.Layout, state node.State, p progres
 	}
 	// From inside the node: whether kube-proxy turns Service addresses and CoreDNS answers.
 	return p.await(ctx, "Service addresses and DNS inside the node", time.Minute, watch.and(succeeds(layout, state, layout.Self(), node.CommandProbe)))
-}
-
-// copySelf keeps this program where the supervisor can start it from for as long as the cluster lives.
-func copySelf(target string) error {
-	self, err := os.Open("/proc/self/exe")
-	if err != nil {
-		return fmt.Errorf("copy this program: %w", err)
-	}
-	defer self.Close()
-	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-		return fmt.Errorf("copy this program: %w", err)
-	}
-	copied, err := os.OpenFile(target, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)
-	if err != nil {
-		return fmt.Errorf("copy this program: %w", err)
-	}
-	defer copied.Close()
-	if _, err := io.Copy(copied, self); err != nil {
-		return fmt.Errorf("copy this program: %w", err)
-	}
-	return copied.Close()
 }
