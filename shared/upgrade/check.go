@@ -101,6 +101,9 @@ func recordFault(s State) string {
 			return fmt.Sprintf("the recorded %s release cannot be read: %v", recorded.name, err)
 		}
 	}
+	if s.Walking() && !follows(s.Installed, s.Target) {
+		return fmt.Sprintf("the recorded target release %s does not follow the installed release %s", s.Target, s.Installed)
+	}
 	return ""
 }
 
@@ -120,15 +123,15 @@ func checkPath(s State, d Desired, wanted release.Release) *Rejection {
 		return &Rejection{Reason: UpgradeTargetChanged, Field: FieldRelease,
 			Message: fmt.Sprintf("the upgrade %s → %s is in phase %s and %s is neither of the two; finish it or abort it first", s.Installed, s.Target, s.Phase, d.Release),
 			Remedies: []Remedy{
-				{Purpose: "go on to " + s.Target, Release: s.Target, Image: pinned(s.TargetImage, d, s.Target)},
-				{Purpose: "abort, back to " + s.Installed, Release: s.Installed, Image: pinned(s.InstalledImage, d, s.Installed)},
+				{Purpose: "go on to " + s.Target, Release: s.Target, Image: pinned(s, d, s.TargetImage, s.Target)},
+				{Purpose: "abort, back to " + s.Installed, Release: s.Installed, Image: pinned(s, d, s.InstalledImage, s.Installed)},
 			}}
 	}
 	switch distance := release.Distance(installed, wanted); {
 	case distance < 0:
 		return &Rejection{Reason: DowngradeNotSupported, Field: FieldRelease,
 			Message:  fmt.Sprintf("%s → %s goes backwards, and contract has already run for %s: restore a backup, or roll forward", s.Installed, d.Release, s.Installed),
-			Remedies: []Remedy{{Purpose: "stay on " + s.Installed, Release: s.Installed, Image: pinned(s.InstalledImage, d, s.Installed)}}}
+			Remedies: []Remedy{{Purpose: "stay on " + s.Installed, Release: s.Installed, Image: pinned(s, d, s.InstalledImage, s.Installed)}}}
 	case distance > 1:
 		step := installed.Next().String()
 		return &Rejection{Reason: UpgradePathInvalid, Field: FieldRelease,
@@ -140,72 +143,48 @@ func checkPath(s State, d Desired, wanted release.Release) *Rejection {
 
 // checkLockstep judges whether image and release are bumped together.
 func checkLockstep(s State, d Desired, wanted release.Release) *Rejection {
-	if d.Image.Tag == "" && d.Image.Digest == "" {
-		return mismatch(d, "the image has neither a tag nor a digest", Remedy{Purpose: "name the image", Release: d.Release, Image: named(d, d.Release)})
-	}
-	if tagged, ok := d.Image.Release(); ok {
-		if tagged == wanted || (Aborts(s, d) && equal(s.Target, tagged.String())) {
-			return nil
-		}
-		return mismatch(d, fmt.Sprintf("tag %q names release %s, the release asked for is %s; change both together", d.Image.Tag, tagged, d.Release), together(s, d, tagged))
-	}
-	if s.Walking() || s.Installed == "" {
+	message := outOfStep(s, d, wanted)
+	if message == "" {
 		return nil
 	}
-	same := equal(s.Installed, d.Release)
-	installed, err := image.Parse(s.InstalledImage)
+	return &Rejection{Reason: ImageReleaseMismatch, Field: FieldTag, Message: message, Remedies: inStep(s, d)}
+}
+
+// outOfStep says how image and release contradict each other, empty when they
+// do not. A tag that names a release must name the wanted one, except that an
+// abort may leave it at the target. What no tag can tell is compared with the
+// images on record; a digest counts there even when the tag beside it fits.
+func outOfStep(s State, d Desired, wanted release.Release) string {
+	if d.Image.Tag == "" && d.Image.Digest == "" {
+		return "the image has neither a tag nor a digest"
+	}
+	aborts := Aborts(s, d)
+	tagged, comparable := d.Image.Release()
+	if comparable && tagged != wanted && !(aborts && equal(s.Target, tagged.String())) {
+		return fmt.Sprintf("tag %q names release %s, the release asked for is %s; change both together", d.Image.Tag, tagged, d.Release)
+	}
+	if s.Installed == "" || aborts || (comparable && d.Image.Digest == "") {
+		return ""
+	}
+	stays := equal(s.Installed, d.Release)
+	steps := !stays && (!s.Walking() || equal(s.Target, d.Release))
 	switch {
-	case !same && err == nil && installed.Same(d.Image):
-		return mismatch(d, fmt.Sprintf("%s → %s with the image unchanged (%s): nothing would migrate; change both together", s.Installed, d.Release, d.Image),
-			Remedy{Purpose: "bump the image too", Release: d.Release, Image: named(d, d.Release)})
-	case same && s.AbortedImage != "" && s.AbortedImage == d.Image.String():
-		return mismatch(d, fmt.Sprintf("image %s was the target of the upgrade that was aborted, it is not a build of %s", d.Image, s.Installed),
-			Remedy{Purpose: "go back to the installed image", Release: s.Installed, Image: pinned(s.InstalledImage, d, s.Installed)})
+	case steps && runs(s.InstalledImage, d.Image):
+		return fmt.Sprintf("%s → %s with the image unchanged (%s): nothing would migrate; change both together", s.Installed, d.Release, d.Image)
+	case stays && runs(s.AbortedImage, d.Image):
+		return fmt.Sprintf("image %s was the target of the upgrade that was aborted, it is not a build of %s", d.Image, s.Installed)
 	}
-	return nil
+	return ""
 }
 
-func mismatch(_ Desired, message string, remedies ...Remedy) *Rejection {
-	return &Rejection{Reason: ImageReleaseMismatch, Field: FieldTag, Message: message, Remedies: remedies}
+// runs tells whether a recorded image and a wished one are the same.
+func runs(recorded string, wished image.Reference) bool {
+	ref, err := image.Parse(recorded)
+	return err == nil && ref.Same(wished)
 }
 
-// together finds the lockstep wish that is closest to what was asked: the
-// release as asked with a tag to match if the law allows that step, otherwise
-// the release that the tag names, otherwise what is installed.
-func together(s State, d Desired, tagged release.Release) Remedy {
-	for _, text := range []string{d.Release, tagged.String()} {
-		wish := Desired{Release: text, Image: named(d, text)}
-		if Check(s, wish) == nil {
-			return Remedy{Purpose: "bump both to " + text, Release: text, Image: wish.Image}
-		}
-	}
-	return Remedy{Purpose: "stay on " + s.Installed, Release: s.Installed, Image: pinned(s.InstalledImage, d, s.Installed)}
-}
-
-// readable is what to type instead of a release that cannot be read.
-func readable(s State, d Desired) []Remedy {
-	switch {
-	case s.Walking():
-		return []Remedy{{Purpose: "go on to " + s.Target, Release: s.Target, Image: pinned(s.TargetImage, d, s.Target)}}
-	case s.Installed != "":
-		return []Remedy{{Purpose: "stay on " + s.Installed, Release: s.Installed, Image: pinned(s.InstalledImage, d, s.Installed)}}
-	}
-	if tagged, ok := d.Image.Release(); ok {
-		return []Remedy{{Purpose: "ask for the release that the tag names", Release: tagged.String(), Image: d.Image}}
-	}
-	return nil
-}
-
-// named is the wished image with a tag that names the release.
-func named(d Desired, releaseName string) image.Reference {
-	return image.Reference{Repository: d.Image.Repository, Tag: releaseName}
-}
-
-// pinned is a recorded image, or one named after the release when the record
-// holds none.
-func pinned(recorded string, d Desired, releaseName string) image.Reference {
-	if ref, err := image.Parse(recorded); err == nil && (ref.Tag != "" || ref.Digest != "") {
-		return ref
-	}
-	return named(d, releaseName)
+func follows(from, to string) bool {
+	left, errLeft := release.Parse(from)
+	right, errRight := release.Parse(to)
+	return errLeft == nil && errRight == nil && release.Distance(left, right) == 1
 }

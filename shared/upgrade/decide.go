@@ -121,14 +121,26 @@ func adopt(o Observed) Decision {
 	return Decision{Step: Move, Next: to, Database: report}
 }
 
+// Note is what to note on our Deployment whenever its pods are rolled, also
+// when that is for a new configuration alone. It names a walk only once pods
+// have left the installed image: before that a lost walk must begin anew.
+func Note(s State, o Observed) State {
+	switch {
+	case s.Phase == RollingUpdate || s.Phase == Contracting:
+		return s
+	case s.Walking() && rolled(s, o):
+		return *o.Recorded
+	}
+	return State{Installed: s.Installed, InstalledImage: s.InstalledImage, AbortedImage: s.AbortedImage, Attempt: s.Attempt}
+}
+
 // resumed is where a walk noted on the Deployment stands. It was noted when
 // the pods were rolled, so it is at least there, and at least as far as a Job
 // proves.
 func resumed(recorded State, done bool) State {
 	switch {
-	case recorded.Target == "":
-		recorded.Phase, recorded.TargetImage = Steady, ""
-		return recorded
+	case recorded.Target == "" || recorded.Phase == Expanding || recorded.Phase == Migrating:
+		return State{Installed: recorded.Installed, InstalledImage: recorded.InstalledImage, AbortedImage: recorded.AbortedImage, Attempt: recorded.Attempt}
 	case done:
 		return promoted(recorded)
 	}
@@ -163,11 +175,15 @@ func unlessReported(o Observed, reason Reason, message string) *Event {
 // stay where they are: contract may have run, and then the installed release
 // cannot serve any more.
 func serving(s State, o Observed) string {
-	early := s.Phase == Expanding || s.Phase == Migrating
-	if early && o.Recorded != nil && o.Recorded.Target == s.Target && o.Recorded.TargetImage != "" {
+	if early := s.Phase == Expanding || s.Phase == Migrating; early && rolled(s, o) {
 		return o.Recorded.TargetImage
 	}
 	return s.serves()
+}
+
+// rolled tells whether pods have already been rolled to a build of the target.
+func rolled(s State, o Observed) bool {
+	return o.Recorded != nil && o.Recorded.Target == s.Target && resumed(*o.Recorded, false).Walking() && o.Recorded.TargetImage != ""
 }
 
 func initiate(s State, d Desired) Decision {
@@ -339,7 +355,7 @@ func settle(s State, d Desired, o Observed) Decision {
 		report.Trouble = job.Trouble
 	}
 	decision := run(s, o, Sync, report)
-	if decision.Step == RunJob && !fresh {
+	if decision.Step == RunJob {
 		if strangers := strange(o.Deployment, s.InstalledImage, wished); strangers != "" {
 			decision.Step, decision.Task = Wait, ""
 			if !decision.Database.Ready {

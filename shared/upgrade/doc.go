@@ -31,6 +31,7 @@
 //   - From any legal state, with Jobs that finish, the walk ends.
 //   - From any phase, wanting the installed release ends with no phase Job, no
 //     pod of one, and no target.
-//   - Check accepts exactly what Decide does not reject.
+//   - Check accepts exactly what Decide does not reject. Before that a lost
+//     status is recovered from the Deployment, whatever the wish.
 //   - No two pieces of schema work of one object ever run side by side.
 package upgrade

@@ -5,7 +5,7 @@ type Observed struct {
 	// Jobs by task; a task that is missing here has no Job and no pod of one.
 	Jobs       map[Task]Job
 	Deployment Deployment
-	// Recorded is the state noted on our Deployment when its pods were last
+	// Recorded is what Note gave when the pods of our Deployment were last
 	// rolled; nil when there is none. RecordedDone is set when a Job proves
 	// that the walk noted there has been contracted.
 	Recorded     *State

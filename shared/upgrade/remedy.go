@@ -1,0 +1,86 @@
+package upgrade
+
+import (
+	"github.com/c5c3/openstack-upgrade/shared/image"
+	"github.com/c5c3/openstack-upgrade/shared/release"
+)
+
+// inStep lists the lockstep wishes that are closest to what was asked. Who
+// bumped one half most likely wants the other half bumped too; who aborted
+// wants to be back.
+func inStep(s State, d Desired) []Remedy {
+	var offers []Remedy
+	offer := func(purpose, releaseName string, ref image.Reference) {
+		remedy := Remedy{Purpose: purpose, Release: releaseName, Image: ref}
+		for _, known := range offers {
+			if known.Release == releaseName && known.Image == ref {
+				return
+			}
+		}
+		if lawful(s, remedy) {
+			offers = append(offers, remedy)
+		}
+	}
+	forward := func(releaseName string) {
+		switch {
+		case s.Installed == "":
+			offer("install "+releaseName, releaseName, named(d, releaseName))
+		case !equal(s.Installed, releaseName):
+			offer("bump both to "+releaseName, releaseName, named(d, releaseName))
+		}
+	}
+	back := func() {
+		purpose := "stay on " + s.Installed
+		if s.Walking() {
+			purpose = "abort, back to " + s.Installed
+		}
+		offer(purpose, s.Installed, pinned(s, d, s.InstalledImage, s.Installed))
+	}
+	if runs(s.AbortedImage, d.Image) {
+		back()
+	}
+	forward(d.Release)
+	if tagged, ok := d.Image.Release(); ok {
+		forward(tagged.String())
+	}
+	back()
+	return offers
+}
+
+// lawful judges an offer, so that no rejection ever offers what would be
+// rejected again.
+func lawful(s State, r Remedy) bool {
+	wish := Desired{Release: r.Release, Image: r.Image}
+	wanted, err := release.Parse(r.Release)
+	return err == nil && checkPath(s, wish, wanted) == nil && outOfStep(s, wish, wanted) == ""
+}
+
+// readable is what to type instead of a release that cannot be read.
+func readable(s State, d Desired) []Remedy {
+	switch {
+	case s.Walking():
+		return []Remedy{{Purpose: "go on to " + s.Target, Release: s.Target, Image: pinned(s, d, s.TargetImage, s.Target)}}
+	case s.Installed != "":
+		return []Remedy{{Purpose: "stay on " + s.Installed, Release: s.Installed, Image: pinned(s, d, s.InstalledImage, s.Installed)}}
+	}
+	if tagged, ok := d.Image.Release(); ok {
+		return []Remedy{{Purpose: "ask for the release that the tag names", Release: tagged.String(), Image: d.Image}}
+	}
+	return nil
+}
+
+// named is the wished image with a tag that names the release.
+func named(d Desired, releaseName string) image.Reference {
+	return image.Reference{Repository: d.Image.Repository, Tag: releaseName}
+}
+
+// pinned is a recorded image, or one named after the release when the record
+// holds none that the law would accept with it.
+func pinned(s State, d Desired, recorded, releaseName string) image.Reference {
+	ref, err := image.Parse(recorded)
+	wanted, unreadable := release.Parse(releaseName)
+	if err != nil || unreadable != nil || outOfStep(s, Desired{Release: releaseName, Image: ref}, wanted) != "" {
+		return named(d, releaseName)
+	}
+	return ref
+}
