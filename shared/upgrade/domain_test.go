@@ -1,0 +1,268 @@
+package upgrade
+
+import (
+	"fmt"
+
+	"github.com/c5c3/openstack-upgrade/shared/image"
+)
+
+// The small complete domains that the exhaustive tests combine.
+var (
+	someReleases = []string{"", "2026.1", "2026.2", "2027.1", "26.1"}
+	somePhases   = append([]Phase{Steady, "Shrinking"}, Phases...)
+	someImages   = []string{
+		"", "r:2026.1", "r:2026.1-p1", "r:2026.2", "r:2026.2-p1", "r:2027.1", "r:stable", "r:next", "r",
+		"r@sha256:a", "r@sha256:b", "r:2026.1@sha256:a", "r:2026.2@sha256:a", "r:stable@sha256:b",
+	}
+)
+
+// ref reads an image that a test has written; nothing stands for no image.
+func ref(text string) image.Reference {
+	if text == "" {
+		return image.Reference{}
+	}
+	reference, err := image.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return reference
+}
+
+func wish(release, image string) Desired {
+	return Desired{Release: release, Image: ref(image), Generation: 2}
+}
+
+func installed(release, image string) State {
+	return State{Installed: release, InstalledImage: image, Attempt: 1}
+}
+
+// upgrading is the walk that most tests speak of.
+func upgrading(p Phase) State {
+	return State{Installed: "2026.1", Target: "2026.2", Phase: p, InstalledImage: "r:2026.1", TargetImage: "r:2026.2", Attempt: 1}
+}
+
+// everyState combines all releases and phases that a status can hold, most of
+// it nonsense; what can be read also with all images that matter there.
+func everyState(use func(State)) {
+	for _, installed := range someReleases {
+		for _, target := range someReleases {
+			for _, phase := range somePhases {
+				s := State{Installed: installed, Target: target, Phase: phase, InstalledImage: "r:stable", Attempt: 1}
+				use(s)
+				s.TargetImage = "r:next"
+				if recordFault(s) != "" {
+					use(s)
+					continue
+				}
+				for _, s.InstalledImage = range []string{"", "r:2026.1", "r:stable", "r:2026.1@sha256:a"} {
+					if phase == Steady {
+						for _, s.AbortedImage = range []string{"", "r:next", "r:2026.2@sha256:b"} {
+							use(s)
+						}
+						continue
+					}
+					for _, s.TargetImage = range []string{"r:2026.2", "r:next", "r@sha256:b"} {
+						use(s)
+					}
+				}
+			}
+		}
+	}
+}
+
+// everyWish combines every release with every image.
+func everyWish(use func(Desired)) {
+	for _, release := range someReleases {
+		for _, image := range someImages {
+			use(wish(release, image))
+		}
+	}
+}
+
+// jobClasses are all the ways in which one Job can be seen.
+var jobClasses = []Job{
+	{},
+	{Standing: Foreign, Progress: Running}, {Standing: Foreign, Progress: Complete},
+	{Standing: Leaving, Progress: Running},
+	{Standing: Stale, Progress: Pending}, {Standing: Stale, Progress: Running}, {Standing: Stale, Progress: Complete}, {Standing: Stale, Progress: Failed},
+	{Standing: Current, Progress: Pending}, {Standing: Current, Progress: Pending, Revised: true}, {Standing: Current, Progress: Running},
+	{Standing: Current, Progress: Ending}, {Standing: Current, Progress: Complete}, {Standing: Current, Progress: Failed},
+	{Standing: Current, Progress: Failed, Revised: true},
+}
+
+// jobSituations shows the task's own Job and one other in every class; the
+// other two are absent, or what the last walk left behind.
+func jobSituations(own Task) []map[Task]Job {
+	var all []map[Task]Job
+	named := func(class Job, task Task) Job { class.Name = "glance-" + string(task); return class }
+	for _, left := range []Job{{}, {Standing: Stale, Progress: Complete}} {
+		for _, class := range jobClasses {
+			for i, other := range Tasks {
+				for j, beside := range jobClasses {
+					if other == own || (j == 0 && i > 1) {
+						continue
+					}
+					jobs := map[Task]Job{}
+					for _, task := range Tasks {
+						switch task {
+						case own:
+							jobs[task] = named(class, task)
+						case other:
+							jobs[task] = named(beside, task)
+						default:
+							jobs[task] = named(left, task)
+						}
+					}
+					all = append(all, jobs)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// rolledTo is a Deployment whose pods all run the image.
+func rolledTo(image string) Deployment {
+	return Deployment{Name: "glance", Standing: Current, Image: image, Replicas: 2, Total: 2, Updated: 2, Available: 2, Pods: 2, Images: []string{image}}
+}
+
+// deploymentClasses are the situations that the gate tells apart, from one
+// image to the other.
+func deploymentClasses(from, to string) []Deployment {
+	var all []Deployment
+	add := func(change func(*Deployment)) {
+		d := rolledTo(to)
+		change(&d)
+		all = append(all, d)
+	}
+	add(func(*Deployment) {})
+	add(func(d *Deployment) { *d = Deployment{} })
+	add(func(d *Deployment) { *d = Deployment{Images: []string{from}, Pods: 1} })
+	add(func(d *Deployment) { d.Standing = Foreign })
+	add(func(d *Deployment) { d.Standing = Leaving })
+	add(func(d *Deployment) { d.Paused = true })
+	add(func(d *Deployment) { d.Image, d.Images = from, []string{from} })
+	add(func(d *Deployment) { d.Unobserved = true })
+	add(func(d *Deployment) { d.Unrendered = true })
+	add(func(d *Deployment) {
+		d.Updated, d.Total, d.Outdated, d.Pods, d.Images = 1, 3, []string{"glance-old"}, 3, []string{from, to}
+	})
+	add(func(d *Deployment) { d.Outdated, d.Pods, d.Images = []string{"glance-old"}, 3, []string{from, to} })
+	add(func(d *Deployment) {
+		d.Replicas, d.Total, d.Updated, d.Available, d.Pods, d.Images = 0, 0, 0, 0, 0, nil
+	})
+	return all
+}
+
+// situation is one combination, with what was decided.
+type situation struct {
+	s   State
+	d   Desired
+	o   Observed
+	got Decision
+}
+
+func (c *situation) String() string {
+	event := "none"
+	if c.got.Event != nil {
+		event = fmt.Sprintf("%+v", *c.got.Event)
+	}
+	return fmt.Sprintf("state %+v\nwish %+v\nobserved %+v\ndecision %+v\nevent %s", c.s, c.d, c.o, c.got, event)
+}
+
+// everySituation calls use with every state and wish under a few observations,
+// then with each kind of state and wish under every observation that matters
+// to it. It is cut into shares, so that both cores have work.
+func everySituation(share, shares int, use func(*situation)) {
+	turn := 0
+	decide := func(s State, d Desired, o Observed) { use(&situation{s, d, o, Decide(s, d, o)}) }
+	few := fewObservations()
+	everyState(func(s State) {
+		if turn++; turn%shares != share {
+			return
+		}
+		everyWish(func(d Desired) {
+			for _, o := range few {
+				decide(s, d, o)
+			}
+		})
+	})
+	for _, k := range kindsOfWalk() {
+		if turn++; turn%shares != share {
+			continue
+		}
+		noted := k.s
+		noted.Phase = RollingUpdate
+		from, to := k.s.InstalledImage, k.s.TargetImage
+		if to == "" {
+			from, to = "r:2026.2", k.s.InstalledImage
+		}
+		deployments := deploymentClasses(from, to)
+		judged := Check(k.s, k.d) == nil
+		gated := judged && !Aborts(k.s, k.d) && k.s.Phase != Expanding && k.s.Phase != Migrating
+		if !gated {
+			deployments = deployments[:2]
+		}
+		situations := jobSituations(taskNow(k.s))
+		for i, jobs := range situations {
+			if !judged && i >= len(jobClasses) {
+				break
+			}
+			if i == len(situations)/2 {
+				deployments = deployments[:2]
+			}
+			for _, deployment := range deployments {
+				for _, confirmed := range []bool{false, true} {
+					decide(k.s, k.d, Observed{Jobs: jobs, Deployment: deployment, Confirmed: confirmed})
+					decide(k.s, k.d, Observed{Jobs: jobs, Deployment: deployment, Confirmed: confirmed, Recorded: &noted, RecordedDone: true,
+						Ready: true, Reported: DatabaseSynced})
+				}
+			}
+		}
+	}
+}
+
+func fewObservations() []Observed {
+	complete, broken := map[Task]Job{}, map[Task]Job{}
+	for _, task := range Tasks {
+		complete[task] = Job{Name: "glance-" + string(task), Standing: Current, Progress: Complete}
+		broken[task] = Job{Name: "glance-" + string(task), Standing: Current, Progress: Failed, Note: "exit code 1"}
+	}
+	rolled := upgrading(RollingUpdate)
+	return []Observed{
+		{},
+		{Jobs: complete, Deployment: rolledTo("r:2026.2"), Confirmed: true, Recorded: &rolled, Ready: true, Reported: DatabaseSynced},
+		{Jobs: broken, Deployment: rolledTo("r:2026.1"), Confirmed: true, Reported: ExpandFailed},
+	}
+}
+
+type kindOfWalk struct {
+	name string
+	s    State
+	d    Desired
+}
+
+// kindsOfWalk are the pairs of state and wish that Decide tells apart.
+func kindsOfWalk() []kindOfWalk {
+	left := installed("2026.1", "r:stable")
+	left.AbortedImage = "r:next"
+	all := []kindOfWalk{
+		{"fresh", State{}, wish("2026.1", "r:2026.1")},
+		{"steady", installed("2026.1", "r:2026.1"), wish("2026.1", "r:2026.1")},
+		{"patch", installed("2026.1", "r:2026.1"), wish("2026.1", "r:2026.1-p1")},
+		{"upgrade", installed("2026.1", "r:2026.1"), wish("2026.2", "r:2026.2")},
+		{"skip", installed("2026.1", "r:2026.1"), wish("2027.1", "r:2027.1")},
+		{"downgrade", installed("2026.2", "r:2026.2"), wish("2026.1", "r:2026.1")},
+		{"mismatch", installed("2026.1", "r:2026.1"), wish("2026.1", "r:2026.2")},
+		{"left at the target", left, wish("2026.1", "r:next")},
+	}
+	for _, p := range Phases {
+		all = append(all,
+			kindOfWalk{"go on", upgrading(p), wish("2026.2", "r:2026.2")},
+			kindOfWalk{"abort", upgrading(p), wish("2026.1", "r:2026.1")},
+			kindOfWalk{"another build", upgrading(p), wish("2026.2", "r:2026.2-p1")},
+			kindOfWalk{"third release", upgrading(p), wish("2027.1", "r:2027.1")},
+		)
+	}
+	return all
+}
