@@ -1,0 +1,146 @@
+package admission
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/c5c3/openstack-upgrade/shared/upgrade"
+)
+
+// subject is the object that a refusal is about, as far as a command needs it.
+type subject struct {
+	kind      *Kind
+	namespace string
+	name      string
+	// creates is set when there is no stored object yet; stored is then the
+	// wish in the manifest.
+	creates bool
+	stored  upgrade.Desired
+	// rename is the name to take instead, if any.
+	rename string
+}
+
+// patch is a merge patch in the order in which a person reads it.
+type patch struct {
+	Metadata *patchMetadata `json:"metadata,omitempty"`
+	Spec     *patchSpec     `json:"spec,omitempty"`
+}
+
+type patchMetadata struct {
+	Name string `json:"name"`
+}
+
+type patchSpec struct {
+	OpenStackRelease string             `json:"openStackRelease"`
+	Image            map[string]*string `json:"image"`
+}
+
+// advice says what to do about a violation, one paragraph for each way out.
+// only is set when nothing else is wrong with the request.
+func (s subject) advice(v violation, only bool) []string {
+	var paragraphs []string
+	for _, remedy := range v.remedies {
+		p := s.patch(remedy)
+		if !s.creates {
+			paragraphs = append(paragraphs, fmt.Sprintf("To %s:\n  %s", remedy.Purpose, s.command(p)))
+			continue
+		}
+		paragraphs = append(paragraphs, fmt.Sprintf("To %s, %s in the manifest, or:\n  %s", remedy.Purpose, p.deeds(), s.command(p)))
+	}
+	switch {
+	case len(paragraphs) > 0:
+	case v.reason == NameTooLong && only:
+		p := patch{Metadata: &patchMetadata{Name: s.rename}}
+		paragraphs = append(paragraphs, fmt.Sprintf("Choose a shorter metadata.name in the manifest, or:\n  %s", s.command(p)))
+	case v.reason == NameTooLong:
+		paragraphs = append(paragraphs, "Choose a shorter metadata.name in the manifest.")
+	case s.creates:
+		paragraphs = append(paragraphs, "Set spec.openStackRelease in the manifest to the release that the image holds.")
+	}
+	if v.record {
+		paragraphs = append(paragraphs, fmt.Sprintf("To repair the status:\n  kubectl edit %s %s -n %s --subresource=status", s.kind.Singular, quoted(s.name), quoted(s.namespace)))
+	}
+	return paragraphs
+}
+
+// patch turns the stored wish into the remedy: what the remedy lacks must be
+// removed, because a merge patch leaves alone what it does not name.
+func (s subject) patch(r upgrade.Remedy) patch {
+	image := map[string]*string{}
+	if r.Image.Repository != s.stored.Image.Repository {
+		image["repository"] = &r.Image.Repository
+	}
+	for _, part := range []struct{ name, stored, wanted string }{
+		{"tag", s.stored.Image.Tag, r.Image.Tag},
+		{"digest", s.stored.Image.Digest, r.Image.Digest},
+	} {
+		switch {
+		case part.wanted != "":
+			image[part.name] = &part.wanted
+		case part.stored != "":
+			image[part.name] = nil
+		}
+	}
+	p := patch{Spec: &patchSpec{OpenStackRelease: r.Release, Image: image}}
+	if s.rename != "" {
+		p.Metadata = &patchMetadata{Name: s.rename}
+	}
+	return p
+}
+
+// deeds says in words what a patch does.
+func (p patch) deeds() string {
+	deeds := []string{"set spec.openStackRelease to " + p.Spec.OpenStackRelease}
+	for _, name := range []string{"repository", "tag", "digest"} {
+		switch value, named := p.Spec.Image[name]; {
+		case !named:
+		case value == nil:
+			deeds = append(deeds, "remove spec.image."+name)
+		default:
+			deeds = append(deeds, "set spec.image."+name+" to "+*value)
+		}
+	}
+	if p.Metadata != nil {
+		deeds = append(deeds, "shorten metadata.name")
+	}
+	if last := len(deeds) - 1; last > 0 {
+		return strings.Join(deeds[:last], ", ") + " and " + deeds[last]
+	}
+	return deeds[0]
+}
+
+// command is what to type: a patch of the stored object, or of the manifest
+// on its way to the cluster.
+func (s subject) command(p patch) string {
+	text, err := json.Marshal(p, json.Deterministic(true))
+	if err != nil {
+		// Only a text that is not UTF-8 gets here, and none was read in.
+		return "no command can be given: " + err.Error()
+	}
+	if s.creates {
+		return fmt.Sprintf("kubectl patch -f FILE --local --type=merge -p %s -o yaml | kubectl apply -n %s -f -", inQuotes(string(text)), quoted(s.namespace))
+	}
+	return fmt.Sprintf("kubectl patch %s %s -n %s --type=merge -p %s", s.kind.Singular, quoted(s.name), quoted(s.namespace), inQuotes(string(text)))
+}
+
+// quoted makes one word of a text for the shell, bare where that is safe.
+func quoted(text string) string {
+	for i := range len(text) {
+		c := text[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '.', c == '_':
+		default:
+			return inQuotes(text)
+		}
+	}
+	if text == "" {
+		return "''"
+	}
+	return text
+}
+
+func inQuotes(text string) string {
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

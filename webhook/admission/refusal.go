@@ -1,0 +1,102 @@
+package admission
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
+	"github.com/c5c3/openstack-upgrade/shared/image"
+	"github.com/c5c3/openstack-upgrade/shared/upgrade"
+)
+
+// paths is where the fields of a wish lie in every kind's spec.
+var paths = map[upgrade.Field]string{
+	upgrade.FieldRelease: "spec.openStackRelease",
+	upgrade.FieldTag:     "spec.image.tag",
+}
+
+// violation is one thing that is wrong with a request.
+type violation struct {
+	reason   Reason
+	path     string
+	message  string
+	remedies []upgrade.Remedy
+	record   bool
+}
+
+// violations lists everything that is wrong with a wish; before is the stored
+// one, nil when there is none.
+func (j *Judge) violations(s upgrade.State, before *upgrade.Desired, d upgrade.Desired) []violation {
+	var all []violation
+	for _, found := range upgrade.Violations(s, d) {
+		v := violation{reason: found.Reason, path: paths[found.Field], message: found.Message, remedies: found.Remedies, record: found.Record}
+		if len(v.remedies) == 0 && before != nil {
+			v.remedies = []upgrade.Remedy{{Purpose: "keep what is stored", Release: before.Release, Image: before.Image}}
+		}
+		all = append(all, v)
+	}
+	if late := j.abortsTooLate(s, before, d); late != nil {
+		all = append(all, *late)
+	}
+	return all
+}
+
+// abortsTooLate refuses, where that is the policy, the edit that begins an
+// abort while contract runs; not the ones that follow an abort asked for
+// before.
+func (j *Judge) abortsTooLate(s upgrade.State, before *upgrade.Desired, d upgrade.Desired) *violation {
+	if !j.policy.RejectAbortWhileContracting || s.Phase != upgrade.Contracting || before == nil || !upgrade.Aborts(s, d) || upgrade.Aborts(s, *before) {
+		return nil
+	}
+	remedy := upgrade.Remedy{Purpose: "go on to " + s.Target, Release: s.Target, Image: before.Image}
+	if pinned, err := image.Parse(s.TargetImage); err == nil {
+		remedy.Image = pinned
+	}
+	return &violation{reason: AbortWhileContracting, path: paths[upgrade.FieldRelease],
+		message: fmt.Sprintf("%s → %s would abort while contract runs: it may already have dropped columns that %s reads, and this cluster refuses that; let it finish",
+			s.Target, s.Installed, s.Installed),
+		remedies: []upgrade.Remedy{remedy}}
+}
+
+func nameTooLong(name string) *violation {
+	if len(name) <= v1alpha1.MaxNameLength {
+		return nil
+	}
+	return &violation{reason: NameTooLong, path: "metadata.name",
+		message: fmt.Sprintf("the name has %d characters, %d are possible: the Jobs of an upgrade are named after it (%s)",
+			len(name), v1alpha1.MaxNameLength, v1alpha1.JobName("…", upgrade.Contract))}
+}
+
+// shortened is a name that would fit.
+func shortened(name string) string {
+	return strings.TrimRight(name[:v1alpha1.MaxNameLength], "-.")
+}
+
+// deny answers with every violation. kubectl shows the causes of an Invalid
+// status and not its message, other clients the message and not the causes:
+// both carry the whole text.
+func deny(s subject, violations []violation) (*admissionv1.AdmissionResponse, Verdict, Reason) {
+	status := &metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+		Details: &metav1.StatusDetails{Name: s.name, Group: s.kind.Group, Kind: s.kind.Kind},
+	}
+	said := map[string]bool{}
+	var messages []string
+	for _, v := range violations {
+		message := string(v.reason) + ": " + v.message
+		for _, advice := range s.advice(v, len(violations) == 1) {
+			if !said[advice] {
+				said[advice] = true
+				message += "\n" + advice
+			}
+		}
+		messages = append(messages, message)
+		status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: v.path, Message: message})
+	}
+	status.Message = strings.Join(messages, "\n")
+	return &admissionv1.AdmissionResponse{Result: status}, Denied, violations[0].reason
+}

@@ -1,0 +1,41 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// healthHandler answers /healthz, which says that the process is there, and
+// /readyz, which says that an API server that called now would be answered.
+func (s *Server) healthHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := s.ready(time.Now()); err != nil {
+			say(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
+			return
+		}
+		say(w, http.StatusOK, "ok")
+	})
+	return mux
+}
+
+// ready says what keeps reviews from being answered, nil when nothing does.
+func (s *Server) ready(now time.Time) error {
+	switch {
+	case s.draining.Load():
+		return errors.New("shutting down")
+	case !s.serving.Load():
+		return errors.New("reviews are not being served yet")
+	}
+	return s.certificate.Ready(now)
+}
+
+func say(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	// A reader that is gone cannot be told.
+	_, _ = fmt.Fprintln(w, text)
+}

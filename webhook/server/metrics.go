@@ -1,0 +1,90 @@
+package server
+
+import (
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/c5c3/openstack-upgrade/certs/serving"
+	"github.com/c5c3/openstack-upgrade/webhook/admission"
+)
+
+// Names of the metrics.
+const (
+	MetricDecisions           = "openstack_upgrade_webhook_decisions_total"
+	MetricDuration            = "openstack_upgrade_webhook_review_duration_seconds"
+	MetricCertificateNotAfter = "openstack_upgrade_webhook_certificate_not_after_timestamp_seconds"
+	MetricCertificateFaults   = "openstack_upgrade_webhook_certificate_reload_errors_total"
+	MetricBuildInfo           = "openstack_upgrade_webhook_build_info"
+)
+
+type metrics struct {
+	registry  *prometheus.Registry
+	decisions *prometheus.CounterVec
+	duration  prometheus.Histogram
+}
+
+func newMetrics(certificate *serving.Follower, version string) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: MetricDecisions, Help: "Answers given to admission reviews.",
+		}, []string{"kind", "operation", "verdict", "reason"}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: MetricDuration, Help: "Time from the first byte of a review's body to its answer.",
+			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
+		}),
+	}
+	m.registry.MustRegister(
+		m.decisions, m.duration,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: MetricCertificateNotAfter, Help: "When the served certificate expires, in seconds since 1970; 0 while none is loaded.",
+		}, func() float64 {
+			if pair := certificate.Served(); pair != nil {
+				return float64(pair.NotAfter.Unix())
+			}
+			return 0
+		}),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: MetricCertificateFaults, Help: "Looks at the certificate's directory that found no pair fit to be served; grows as long as that lasts.",
+		}, func() float64 { return float64(certificate.Failures()) }),
+		buildInfo(version),
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+func buildInfo(version string) prometheus.Collector {
+	revision := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				revision = setting.Value
+			}
+		}
+	}
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: MetricBuildInfo, Help: "Always 1; the labels tell what runs.",
+		ConstLabels: prometheus.Labels{"version": version, "revision": revision, "go_version": runtime.Version()},
+	})
+	info.Set(1)
+	return info
+}
+
+func (m *metrics) count(d admission.Decision) {
+	m.decisions.WithLabelValues(d.Kind, d.Operation, string(d.Verdict), string(d.Reason)).Inc()
+}
+
+func (m *metrics) took(elapsed time.Duration) { m.duration.Observe(elapsed.Seconds()) }
+
+func (m *metrics) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	return mux
+}
