@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/c5c3/openstack-upgrade/controller/metrics"
+	"github.com/c5c3/openstack-upgrade/controller/reconcile"
+	"github.com/c5c3/openstack-upgrade/controller/render"
+	"github.com/c5c3/openstack-upgrade/controller/service"
+	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
+)
+
+// lease is the name of the leader election lock and of the event source.
+const lease = "openstack-upgrade-controller"
+
+// run works until the context ends.
+func run(ctx context.Context, config *rest.Config, o options, log logr.Logger) error {
+	ctrl.SetLogger(log)
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return fmt.Errorf("register API types: %w", err)
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme, Logger: log,
+		Cache:                         scopedCache(o),
+		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress:        o.healthAddress,
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              lease,
+		LeaderElectionNamespace:       o.leaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return fmt.Errorf("set up the manager: %w", err)
+	}
+	meter := metrics.New(registry.Registry, version, time.Now())
+	for _, s := range service.All() {
+		r := &reconcile.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder(lease), Service: s, Meter: meter, Now: time.Now}
+		if err := r.Setup(mgr, reconcile.Options{Concurrency: o.concurrency, MaxBackoff: o.maxBackoff}); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced(mgr.GetCache()))); err != nil {
+		return fmt.Errorf("set up health checks: %w", err)
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	return nil
+}
+
+// scopedCache keeps only what carries our label, and of pods only what is
+// looked at.
+func scopedCache(o options) cache.Options {
+	mine := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{render.LabelManagedBy: render.ManagedBy})}
+	pods := mine
+	pods.Transform = slim
+	options := cache.Options{
+		SyncPeriod:       &o.resyncPeriod,
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&batchv1.Job{}: mine, &appsv1.Deployment{}: mine, &corev1.Service{}: mine, &corev1.ConfigMap{}: mine, &corev1.Pod{}: pods,
+		},
+	}
+	if len(o.watchNamespaces) > 0 {
+		options.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range o.watchNamespaces {
+			options.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	return options
+}
+
+// slim drops from a pod what nobody here reads.
+func slim(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	pod.ManagedFields = nil
+	containers := make([]corev1.Container, 0, len(pod.Spec.Containers))
+	for _, container := range pod.Spec.Containers {
+		containers = append(containers, corev1.Container{Name: container.Name, Image: container.Image})
+	}
+	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, Containers: containers}
+	return pod, nil
+}
+
+// synced is not ready before every cache has been filled once.
+func synced(c cache.Cache) healthz.Checker {
+	return func(request *http.Request) error {
+		ctx, cancel := context.WithTimeout(request.Context(), time.Second)
+		defer cancel()
+		if !c.WaitForCacheSync(ctx) {
+			return errors.New("caches are not filled: is the controller allowed to list and watch what it needs?")
+		}
+		return nil
+	}
+}

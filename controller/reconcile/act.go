@@ -1,0 +1,216 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logs "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/c5c3/openstack-upgrade/controller/render"
+	"github.com/c5c3/openstack-upgrade/shared/upgrade"
+)
+
+// taken are the names that act found in use by somebody else: Jobs by task,
+// and the rest in words.
+type taken struct {
+	jobs  []upgrade.Task
+	names []string
+}
+
+func (t taken) any() bool { return len(t.jobs)+len(t.names) > 0 }
+
+// act touches the world as decided. A decision that moves the record touches
+// nothing.
+func (r *Reconciler) act(ctx context.Context, s upgrade.State, d upgrade.Desired, decision upgrade.Decision, w render.Workload, seen observation) (taken, error) {
+	var found taken
+	if decision.Step == upgrade.Move {
+		return found, nil
+	}
+	if decision.Serve != "" || decision.Step == upgrade.RunJob {
+		if err := r.configure(ctx, w, seen, &found); err != nil {
+			return found, err
+		}
+	}
+	if decision.Serve != "" {
+		if err := r.serve(ctx, s, decision.Serve, w, seen, &found); err != nil {
+			return found, err
+		}
+	}
+	switch decision.Step {
+	case upgrade.RunJob:
+		return found, r.runJob(ctx, render.Job(w, upgrade.WorkOf(s, d, decision.Task)), decision.Task, &found)
+	case upgrade.DeleteJob:
+		for _, task := range decision.Delete {
+			if err := r.deleteJob(ctx, seen.live[task]); err != nil {
+				return found, err
+			}
+		}
+	case upgrade.Wait, upgrade.Move:
+	}
+	return found, nil
+}
+
+// configure keeps the ConfigMap that every pod mounts.
+func (r *Reconciler) configure(ctx context.Context, w render.Workload, seen observation, found *taken) error {
+	rendered := render.ConfigMap(w)
+	if seen.config == nil {
+		return r.create(ctx, rendered, &corev1.ConfigMap{}, found, func(live client.Object) error {
+			merged, _ := render.MergeConfigMap(live.(*corev1.ConfigMap), rendered)
+			return r.update(ctx, merged)
+		})
+	}
+	if !ours(seen.config, w) {
+		found.names = append(found.names, "ConfigMap "+rendered.Name)
+		return nil
+	}
+	if merged, changes := render.MergeConfigMap(seen.config, rendered); changes {
+		return r.update(ctx, merged)
+	}
+	return nil
+}
+
+// serve keeps the Service and the Deployment, the latter at an image.
+func (r *Reconciler) serve(ctx context.Context, s upgrade.State, image string, w render.Workload, seen observation, found *taken) error {
+	address := render.Service(w)
+	switch {
+	case seen.address == nil:
+		if err := r.create(ctx, address, &corev1.Service{}, found, func(live client.Object) error {
+			merged, _ := render.MergeService(live.(*corev1.Service), address)
+			return r.update(ctx, merged)
+		}); err != nil {
+			return err
+		}
+	case !ours(seen.address, w):
+		found.names = append(found.names, "Service "+address.Name)
+	default:
+		if merged, changes := render.MergeService(seen.address, address); changes {
+			if err := r.update(ctx, merged); err != nil {
+				return err
+			}
+		}
+	}
+
+	rendered := render.Deployment(w, image, noted(s, image))
+	switch {
+	case seen.deployment == nil:
+		return r.create(ctx, render.Creation(rendered), &appsv1.Deployment{}, found, func(live client.Object) error {
+			merged, _ := render.Merge(live.(*appsv1.Deployment), rendered)
+			return r.update(ctx, merged)
+		})
+	case !ours(seen.deployment, w):
+		found.names = append(found.names, "Deployment "+rendered.Name)
+	case seen.deployment.DeletionTimestamp == nil:
+		if merged, changes := render.Merge(seen.deployment, rendered); changes {
+			return r.update(ctx, merged)
+		}
+	}
+	return nil
+}
+
+// noted is the state to find again on the Deployment: that of the pods. A
+// target is part of it only when the pods run one.
+func noted(s upgrade.State, image string) upgrade.State {
+	if image == s.InstalledImage {
+		s.Target, s.TargetImage = "", ""
+	} else if s.Walking() {
+		s.TargetImage = image
+	}
+	s.Phase = upgrade.Steady
+	return s
+}
+
+func (r *Reconciler) runJob(ctx context.Context, job *batchv1.Job, task upgrade.Task, found *taken) error {
+	err := r.create(ctx, job, &batchv1.Job{}, found, nil)
+	if errors.Is(err, errTaken) {
+		found.jobs = append(found.jobs, task)
+		return nil
+	}
+	return err
+}
+
+// deleteJob removes a Job and its pods, pods first, and only if it is still
+// the very Job that was seen: one that has moved on since, to Complete above
+// all, is looked at again.
+func (r *Reconciler) deleteJob(ctx context.Context, job *batchv1.Job) error {
+	if job == nil {
+		return nil
+	}
+	foreground := metav1.DeletePropagationForeground
+	err := r.Client.Delete(ctx, job, &client.DeleteOptions{
+		PropagationPolicy: &foreground,
+		Preconditions:     &metav1.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion},
+	})
+	if err != nil {
+		return fmt.Errorf("delete job %s: %w", job.Name, err)
+	}
+	logs.FromContext(ctx).Info("Job deleted", "job", job.Name)
+	return nil
+}
+
+// create makes an object. When the name is in use it looks past the caches:
+// an object of ours that the caches do not show yet is left for the next look,
+// one that lost its labels is mended, and somebody else's is reported.
+func (r *Reconciler) create(ctx context.Context, object, live client.Object, found *taken, mend func(client.Object) error) error {
+	kind := kindOf(object)
+	err := r.Client.Create(ctx, object)
+	if err == nil {
+		logs.FromContext(ctx).Info(kind+" created", "name", object.GetName())
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create %s %s: %w", kind, object.GetName(), err)
+	}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
+		return fmt.Errorf("get %s %s: %w", kind, object.GetName(), err)
+	}
+	if owned := metav1.GetControllerOf(live); owned == nil || owned.UID != metav1.GetControllerOf(object).UID {
+		if mend == nil {
+			return errTaken
+		}
+		found.names = append(found.names, kind+" "+object.GetName())
+		return nil
+	}
+	if live.GetLabels()[render.LabelManagedBy] == render.ManagedBy {
+		return nil
+	}
+	if mend == nil {
+		return errTaken
+	}
+	return mend(live)
+}
+
+func (r *Reconciler) update(ctx context.Context, object client.Object) error {
+	if err := r.Client.Update(ctx, object); err != nil {
+		return fmt.Errorf("update %s %s: %w", kindOf(object), object.GetName(), err)
+	}
+	logs.FromContext(ctx).Info(kindOf(object)+" updated", "name", object.GetName())
+	return nil
+}
+
+func kindOf(object client.Object) string {
+	switch object.(type) {
+	case *batchv1.Job:
+		return "Job"
+	case *appsv1.Deployment:
+		return "Deployment"
+	case *corev1.Service:
+		return "Service"
+	case *corev1.ConfigMap:
+		return "ConfigMap"
+	}
+	return fmt.Sprintf("%T", object)
+}
+
+// ours tells whether the object itself, not a namesake before it, controls a
+// child.
+func ours(child client.Object, w render.Workload) bool {
+	controller := metav1.GetControllerOf(child)
+	return controller != nil && controller.UID == w.Owner.UID
+}

@@ -1,0 +1,332 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/c5c3/openstack-upgrade/controller/render"
+	"github.com/c5c3/openstack-upgrade/controller/service"
+	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
+	"github.com/c5c3/openstack-upgrade/shared/upgrade"
+)
+
+// observation is what was seen: reduced for the planner, and as it is for
+// those who act on it.
+type observation struct {
+	upgrade.Observed
+	live       map[upgrade.Task]*batchv1.Job
+	deployment *appsv1.Deployment
+	address    *corev1.Service
+	config     *corev1.ConfigMap
+	pods       []corev1.Pod // of the API
+	// again asks to look again soon, for words that no watch brings.
+	again time.Duration
+}
+
+// observe reads the children through the caches, and past them where the
+// planner is about to rely on pods being gone.
+func (r *Reconciler) observe(ctx context.Context, object service.Object, w render.Workload) (observation, error) {
+	state, desired := object.Record().State(), object.Desired()
+	seen := observation{live: map[upgrade.Task]*batchv1.Job{}, Observed: upgrade.Observed{Jobs: map[upgrade.Task]upgrade.Job{}}}
+	if condition := meta.FindStatusCondition(object.Record().Conditions, v1alpha1.ConditionDatabaseReady); condition != nil {
+		seen.Ready = condition.Status == "True"
+		if condition.ObservedGeneration == object.GetGeneration() {
+			seen.Reported = upgrade.Reason(condition.Reason)
+		}
+	}
+	pods, err := list(ctx, r.Client, w)
+	if err != nil {
+		return seen, err
+	}
+	if err := r.children(ctx, w, &seen); err != nil {
+		return seen, err
+	}
+	for _, task := range upgrade.Tasks {
+		seen.Jobs[task] = r.observeJob(ctx, w, upgrade.WorkOf(state, desired, task), seen.live[task], of(pods, string(task)), &seen)
+	}
+	seen.pods = of(pods, render.ComponentAPI)
+	r.observeDeployment(state, w, &seen)
+	if r.decisive(state, desired, seen) {
+		return seen, r.confirm(ctx, state, w, &seen)
+	}
+	return seen, nil
+}
+
+// decisive tells whether the next decision may rest on pods being gone, so
+// that the caches are not enough.
+func (r *Reconciler) decisive(s upgrade.State, d upgrade.Desired, seen observation) bool {
+	if upgrade.Aborts(s, d) {
+		for _, task := range upgrade.PhaseTasks {
+			if standing := seen.Jobs[task].Standing; standing != upgrade.Absent && standing != upgrade.Foreign {
+				return false
+			}
+		}
+		return true
+	}
+	contracting := s.Phase == upgrade.Contracting && seen.Jobs[upgrade.Contract].Standing == upgrade.Absent
+	return (s.Phase == upgrade.RollingUpdate || contracting) && upgrade.Held(seen.Deployment, s.TargetImage) == ""
+}
+
+// confirm repeats the questions about pods past the caches.
+func (r *Reconciler) confirm(ctx context.Context, s upgrade.State, w render.Workload, seen *observation) error {
+	pods, err := list(ctx, r.Live, w)
+	if err != nil {
+		return err
+	}
+	for _, task := range upgrade.PhaseTasks {
+		if job := seen.Jobs[task]; job.Standing == upgrade.Absent && len(unfinished(of(pods, string(task)))) > 0 {
+			job.Name, job.Standing, job.Progress = v1alpha1.JobName(w.Name, task), upgrade.Leaving, upgrade.Running
+			seen.Jobs[task] = job
+		}
+	}
+	seen.pods = of(pods, render.ComponentAPI)
+	r.observeDeployment(s, w, seen)
+	seen.Confirmed = true
+	return nil
+}
+
+// list gives all pods of the object. Pods carry our labels alone, so those of
+// a deleted namesake are among them, as they must be.
+func list(ctx context.Context, from client.Reader, w render.Workload) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	err := from.List(ctx, &pods, client.InNamespace(w.Namespace), client.MatchingLabels{
+		render.LabelManagedBy: render.ManagedBy, render.LabelName: w.Service, render.LabelInstance: w.Name})
+	if err != nil {
+		return nil, fmt.Errorf("list pods of %s: %w", w.Name, err)
+	}
+	return pods.Items, nil
+}
+
+func of(pods []corev1.Pod, component string) []corev1.Pod {
+	var found []corev1.Pod
+	for _, pod := range pods {
+		if pod.Labels[render.LabelComponent] == component {
+			found = append(found, pod)
+		}
+	}
+	slices.SortFunc(found, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return found
+}
+
+// unfinished leaves out pods whose containers have ended for good: those
+// neither serve nor migrate, whatever keeps the object.
+func unfinished(pods []corev1.Pod) []corev1.Pod {
+	var found []corev1.Pod
+	for _, pod := range pods {
+		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			found = append(found, pod)
+		}
+	}
+	return found
+}
+
+// children reads Jobs, Deployment, Service and ConfigMap.
+func (r *Reconciler) children(ctx context.Context, w render.Workload, seen *observation) error {
+	get := func(name string, into client.Object) (bool, error) {
+		err := r.Client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, into)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return false, fmt.Errorf("get %s %s: %w", kindOf(into), name, err)
+		}
+		return err == nil, nil
+	}
+	for _, task := range upgrade.Tasks {
+		job := &batchv1.Job{}
+		found, err := get(v1alpha1.JobName(w.Name, task), job)
+		if err != nil {
+			return err
+		}
+		if found {
+			seen.live[task] = job
+		}
+	}
+	deployment, address, config := &appsv1.Deployment{}, &corev1.Service{}, &corev1.ConfigMap{}
+	for _, child := range []struct {
+		name  string
+		into  client.Object
+		found func()
+	}{
+		{w.Name, deployment, func() { seen.deployment = deployment }},
+		{w.Name, address, func() { seen.address = address }},
+		{w.ConfigName(), config, func() { seen.config = config }},
+	} {
+		found, err := get(child.name, child.into)
+		if err != nil {
+			return err
+		}
+		if found {
+			child.found()
+		}
+	}
+	return nil
+}
+
+// observeJob reduces one Job and its pods.
+func (r *Reconciler) observeJob(ctx context.Context, w render.Workload, work upgrade.Work, job *batchv1.Job, pods []corev1.Pod, seen *observation) upgrade.Job {
+	active := unfinished(pods)
+	if job == nil {
+		if len(active) == 0 {
+			return upgrade.Job{}
+		}
+		return upgrade.Job{Name: v1alpha1.JobName(w.Name, work.Task), Standing: upgrade.Leaving, Progress: upgrade.Running, Note: ending(active)}
+	}
+	found := upgrade.Job{Name: job.Name, Progress: progress(job, pods)}
+	rendered := render.Job(w, work)
+	switch {
+	case !ours(job, w):
+		found.Standing = upgrade.Foreign
+		seen.again = sooner(seen.again, foreignPause)
+		return found
+	case job.DeletionTimestamp != nil:
+		found.Standing, found.Note = upgrade.Leaving, ending(active)
+		return found
+	case job.Annotations[render.AnnotationWork] != rendered.Annotations[render.AnnotationWork]:
+		found.Standing = upgrade.Stale
+	default:
+		found.Standing = upgrade.Current
+	}
+	found.Revised = job.Annotations[render.AnnotationTemplate] != rendered.Annotations[render.AnnotationTemplate]
+	found.Note, found.Trouble = r.wordsOfJob(ctx, job, pods, found.Progress, seen)
+	r.count(work.Task, job, found.Progress)
+	return found
+}
+
+// progress trusts two conditions as final, Complete and Failed with status
+// True, and nothing else.
+func progress(job *batchv1.Job, pods []corev1.Pod) upgrade.Progress {
+	for _, condition := range job.Status.Conditions {
+		if condition.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch condition.Type {
+		case batchv1.JobComplete:
+			return upgrade.Complete
+		case batchv1.JobFailed:
+			return upgrade.Failed
+		}
+	}
+	running := job.Status.Failed > 0 || (job.Status.Ready != nil && *job.Status.Ready > 0)
+	for _, pod := range pods {
+		if pod.Status.Phase == corev1.PodSucceeded {
+			return upgrade.Ending
+		}
+		running = running || started(pod)
+	}
+	switch {
+	case job.Status.Succeeded > 0:
+		return upgrade.Ending
+	case running:
+		return upgrade.Running
+	}
+	return upgrade.Pending
+}
+
+// started tells whether a container of the pod has ever run.
+func started(pod corev1.Pod) bool {
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, status := range statuses {
+			if status.State.Running != nil || status.State.Terminated != nil || status.LastTerminationState.Terminated != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// observeDeployment reduces the Deployment and the pods of the API.
+func (r *Reconciler) observeDeployment(s upgrade.State, w render.Workload, seen *observation) {
+	live := seen.deployment
+	seen.Deployment = upgrade.Deployment{Name: w.Name}
+	d := &seen.Deployment
+	if live == nil {
+		return
+	}
+	switch {
+	case !ours(live, w):
+		d.Standing = upgrade.Foreign
+		seen.again = sooner(seen.again, foreignPause)
+		return
+	case live.DeletionTimestamp != nil:
+		d.Standing = upgrade.Leaving
+	default:
+		d.Standing = upgrade.Current
+	}
+	if record, ok := render.ReadRecord(live.Annotations[render.AnnotationRecord]); ok {
+		seen.Recorded = &record
+		seen.RecordedDone = contracted(record, w, seen.live)
+	}
+	image := s.TargetImage
+	if !s.Walking() {
+		image = s.InstalledImage
+	}
+	rendered := render.Deployment(w, image, s)
+	if containers := live.Spec.Template.Spec.Containers; len(containers) > 0 {
+		d.Image = containers[0].Image
+	}
+	d.Paused = live.Spec.Paused
+	d.Unobserved = live.Status.ObservedGeneration < live.Generation
+	d.Unrendered = !render.UpToDate(live, rendered)
+	d.Replicas = 1
+	if live.Spec.Replicas != nil {
+		d.Replicas = *live.Spec.Replicas
+	}
+	d.Total, d.Updated, d.Available = live.Status.Replicas, live.Status.UpdatedReplicas, live.Status.AvailableReplicas
+	d.Pods, d.Outdated, d.Images = 0, nil, nil
+	template := rendered.Spec.Template.Annotations[render.AnnotationTemplate]
+	for _, pod := range unfinished(seen.pods) {
+		d.Pods++
+		for _, container := range pod.Spec.Containers {
+			if container.Name != render.ComponentAPI {
+				continue
+			}
+			if !slices.Contains(d.Images, container.Image) {
+				d.Images = append(d.Images, container.Image)
+			}
+			if container.Image != image || pod.Annotations[render.AnnotationTemplate] != template {
+				d.Outdated = append(d.Outdated, called(pod))
+			}
+		}
+	}
+	d.Note, d.Trouble = wordsOfDeployment(live, seen.pods)
+}
+
+// contracted tells whether a Job proves that a walk noted on the Deployment
+// has been contracted: its contract, or the sync that only follows promotion.
+func contracted(record upgrade.State, w render.Workload, jobs map[upgrade.Task]*batchv1.Job) bool {
+	if record.Target == "" {
+		return false
+	}
+	proof := func(task upgrade.Task, work upgrade.Work) bool {
+		job := jobs[task]
+		return job != nil && ours(job, w) && job.Annotations[render.AnnotationWork] == render.Identity(w, work)
+	}
+	contract := upgrade.Work{Task: upgrade.Contract, From: record.Installed, To: record.Target, Attempt: record.Attempt, Image: record.TargetImage}
+	sync := upgrade.Work{Task: upgrade.Sync, From: record.Target, To: record.Target, Attempt: record.Attempt, Image: record.TargetImage}
+	return (proof(upgrade.Contract, contract) && progress(jobs[upgrade.Contract], nil) == upgrade.Complete) || proof(upgrade.Sync, sync)
+}
+
+// count tells the meter about a finished Job.
+func (r *Reconciler) count(task upgrade.Task, job *batchv1.Job, p upgrade.Progress) {
+	if p != upgrade.Complete && p != upgrade.Failed {
+		return
+	}
+	outcome, at := "complete", job.CreationTimestamp.Time
+	if p == upgrade.Failed {
+		outcome = "failed"
+	}
+	for _, condition := range job.Status.Conditions {
+		if condition.Status == corev1.ConditionTrue && (condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed) {
+			at = condition.LastTransitionTime.Time
+		}
+	}
+	r.Meter.Job(r.Service.Kind, task, string(job.UID), outcome, at)
+}

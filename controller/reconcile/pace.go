@@ -1,0 +1,59 @@
+package reconcile
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Pauses between two writes of the status that differ in words alone.
+const (
+	firstPause   = 20 * time.Second
+	longestPause = 5 * time.Minute
+	troublePause = 5 * time.Second
+)
+
+// pace keeps a status from being written for words alone more often than
+// people read them: less and less often while nothing else changes, but soon
+// when the words are about trouble.
+type pace struct {
+	mu   sync.Mutex
+	last map[types.NamespacedName]beat
+}
+
+type beat struct {
+	at      time.Time
+	pause   time.Duration
+	trouble bool
+}
+
+// wait gives the time to wait before a write, zero when it may be made now,
+// and then counts on it being made.
+func (p *pace) wait(key types.NamespacedName, now time.Time, wordsOnly, trouble bool) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil {
+		p.last = map[types.NamespacedName]beat{}
+	}
+	last, known := p.last[key]
+	if !wordsOnly || !known {
+		p.last[key] = beat{at: now, pause: firstPause, trouble: trouble}
+		return 0
+	}
+	pause := last.pause
+	if trouble && !last.trouble {
+		pause = troublePause
+	}
+	if left := last.at.Add(pause).Sub(now); left > 0 {
+		return left
+	}
+	p.last[key] = beat{at: now, pause: min(2*last.pause, longestPause), trouble: trouble}
+	return 0
+}
+
+func (p *pace) forget(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.last, key)
+}

@@ -1,0 +1,172 @@
+// Package reconcile is the machine around the planner: load the object,
+// observe the cluster, decide, act, record. Only observe reads the cluster,
+// only act writes to it, and only record writes the status and then tells.
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/c5c3/openstack-upgrade/controller/render"
+	"github.com/c5c3/openstack-upgrade/controller/service"
+	"github.com/c5c3/openstack-upgrade/shared/upgrade"
+)
+
+// Reconciler walks the objects of one service.
+type Reconciler struct {
+	// Client reads through caches and writes to the API server.
+	Client client.Client
+	// Live reads past the caches, for the few questions that a stale answer
+	// would make dangerous.
+	Live client.Reader
+	// Events tells people what happened.
+	Events events.EventRecorder
+	// Service is the table of facts of the kind.
+	Service service.Service
+	// Meter counts what is worth a graph.
+	Meter Meter
+	// Now tells the time.
+	Now func() time.Time
+
+	pace pace
+}
+
+// Meter is told about phases and Jobs.
+type Meter interface {
+	// Phase sets where an object stands since when; the empty phase is steady.
+	Phase(kind, namespace, name string, phase upgrade.Phase, since time.Time)
+	// PhaseEnded measures a phase that was left.
+	PhaseEnded(kind string, phase upgrade.Phase, took time.Duration)
+	// Ended counts an upgrade that came to its end.
+	Ended(kind, outcome string)
+	// Job counts a finished Job once.
+	Job(kind string, task upgrade.Task, uid, outcome string, finished time.Time)
+	// Gone forgets an object.
+	Gone(kind, namespace, name string)
+}
+
+// Outcomes of an upgrade.
+const (
+	OutcomeCompleted = "completed"
+	OutcomeAborted   = "aborted"
+)
+
+const (
+	// foreignPause is how long to wait before looking again for a name that
+	// something invisible to the caches has taken.
+	foreignPause = 30 * time.Second
+	// conflictPause lets the caches catch up with a write of somebody else.
+	conflictPause = 100 * time.Millisecond
+)
+
+// Reconcile takes one step for one object.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	object, err := r.load(ctx, request)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if object == nil {
+		return ctrl.Result{}, nil
+	}
+	workload := r.Service.Workload(object)
+	seen, err := r.observe(ctx, object, workload)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	state, desired := object.Record().State(), object.Desired()
+	decision := upgrade.Decide(state, desired, seen.Observed)
+
+	taken, err := r.act(ctx, state, desired, decision, workload, seen)
+	switch {
+	case settles(err):
+		return ctrl.Result{RequeueAfter: conflictPause}, nil
+	case err != nil:
+		// A refused write (a quota, a policy) is for people to read as well.
+		complain(&decision, &seen, err)
+		if _, unrecorded := r.record(ctx, object, workload, decision, seen, nil); unrecorded != nil && !settles(unrecorded) {
+			err = errors.Join(err, unrecorded)
+		}
+		return ctrl.Result{}, err
+	}
+	again := seen.again
+	if taken.any() {
+		again = sooner(again, foreignPause)
+		for _, task := range taken.jobs {
+			job := seen.Jobs[task]
+			job.Name, job.Standing = render.Job(workload, upgrade.WorkOf(state, desired, task)).Name, upgrade.Foreign
+			seen.Jobs[task] = job
+		}
+		decision = upgrade.Decide(state, desired, seen.Observed)
+		decision.Step = upgrade.Wait
+	}
+	pause, err := r.record(ctx, object, workload, decision, seen, taken.names)
+	switch {
+	case settles(err):
+		return ctrl.Result{RequeueAfter: conflictPause}, nil
+	case err != nil:
+		return ctrl.Result{}, err
+	}
+	if decision.Retry {
+		return ctrl.Result{}, failure{decision.Database}
+	}
+	return ctrl.Result{RequeueAfter: sooner(again, pause)}, nil
+}
+
+// load gives the object, or nil when there is nothing to do for it: its
+// children go with it, and nothing new is made for an object that is going.
+func (r *Reconciler) load(ctx context.Context, request ctrl.Request) (service.Object, error) {
+	object := r.Service.New()
+	if err := r.Client.Get(ctx, request.NamespacedName, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.pace.forget(request.NamespacedName)
+			r.Meter.Gone(r.Service.Kind, request.Namespace, request.Name)
+			return nil, nil
+		}
+		return nil, fmt.Errorf("get %s %s: %w", r.Service.Kind, request.NamespacedName, err)
+	}
+	if object.GetDeletionTimestamp() != nil {
+		return nil, nil
+	}
+	return object, nil
+}
+
+// complain puts a refused write into the condition that it belongs to.
+func complain(decision *upgrade.Decision, seen *observation, err error) {
+	if decision.Step == upgrade.RunJob {
+		decision.Database.Message += "; " + bounded(err.Error())
+		decision.Database.Trouble = true
+		return
+	}
+	seen.Deployment.Note, seen.Deployment.Trouble = bounded(err.Error()), true
+}
+
+// settles tells whether an error passes by itself within moments, or has no
+// one left to be told to.
+func settles(err error) bool {
+	return err != nil && (apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause))
+}
+
+// failure is what is returned for a wish or a Job that only a person can put
+// right: the queue then looks again with growing pauses.
+type failure struct{ upgrade.Report }
+
+// Error is the reason and the message of the condition.
+func (f failure) Error() string { return string(f.Reason) + ": " + f.Message }
+
+// sooner is the shorter of two pauses, where zero is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}
+
+var errTaken = errors.New("name is taken")

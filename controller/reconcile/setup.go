@@ -1,0 +1,67 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/c5c3/openstack-upgrade/controller/render"
+)
+
+// firstRetry is the first pause after an error; each one doubles.
+const firstRetry = 200 * time.Millisecond
+
+// Options tune the queue of one kind.
+type Options struct {
+	// Concurrency is how many objects are looked at side by side.
+	Concurrency int
+	// MaxBackoff is the longest pause between two looks after failures.
+	MaxBackoff time.Duration
+}
+
+// Setup puts the reconciler to work in a manager. Everything it ever waits
+// for is watched, status changes included.
+func (r *Reconciler) Setup(mgr ctrl.Manager, options Options) error {
+	if r.Now == nil {
+		r.Now = time.Now
+	}
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(r.Service.Name).
+		For(r.Service.New()).
+		Owns(&batchv1.Job{}).
+		Owns(&appsv1.Deployment{}).
+		Owns(&corev1.Service{}).
+		Owns(&corev1.ConfigMap{}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: options.Concurrency,
+			CacheSyncTimeout:        time.Minute,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, options.MaxBackoff),
+		}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("set up %s: %w", r.Service.Kind, err)
+	}
+	return nil
+}
+
+// ofPod finds the object that a pod belongs to by our labels; its owner is a
+// Job or a ReplicaSet in between, which may be gone already.
+func (r *Reconciler) ofPod(_ context.Context, pod client.Object) []reconcile.Request {
+	labels := pod.GetLabels()
+	if labels[render.LabelName] != r.Service.Name || labels[render.LabelInstance] == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: labels[render.LabelInstance]}}}
+}

@@ -1,0 +1,251 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/c5c3/openstack-upgrade/shared/upgrade"
+)
+
+const (
+	// patience is how long a Job may be without a pod, or a pod without a
+	// word, before the events are read for the reason.
+	patience = 10 * time.Second
+	// wordsPause is how long to wait before reading them again.
+	wordsPause = 30 * time.Second
+	// longest is what is kept of words that others wrote, in bytes.
+	longest = 400
+)
+
+// wordsOfJob says what a Job waits for, or why it failed, in the words of the
+// kubelet, the scheduler, the Job controller or the program itself.
+func (r *Reconciler) wordsOfJob(ctx context.Context, job *batchv1.Job, pods []corev1.Pod, p upgrade.Progress, seen *observation) (string, bool) {
+	switch p {
+	case upgrade.Complete, upgrade.Ending:
+		return "", false
+	case upgrade.Failed:
+		return failureOf(job, pods), true
+	case upgrade.Pending, upgrade.Running:
+	}
+	if job.Spec.Suspend != nil && *job.Spec.Suspend {
+		return fmt.Sprintf("Job %s is suspended: it goes on when spec.suspend is lifted", job.Name), true
+	}
+	tries := ""
+	if job.Status.Failed > 0 {
+		tries = fmt.Sprintf("%d of %d tries failed", job.Status.Failed, *job.Spec.BackoffLimit+1)
+		if last := lastWords(pods); last != "" {
+			tries += ": " + last
+		}
+	}
+	for _, pod := range unfinished(pods) {
+		if note := stuck(pod); note != "" {
+			return also(tries, fmt.Sprintf("pod %s cannot start: %s", pod.Name, note)), true
+		}
+		if done, left := sidecars(pod); left != "" {
+			return fmt.Sprintf("pod %s: %s has ended, %s has not; only when it ends is the Job complete", pod.Name, done, left), true
+		}
+		if !started(pod) && r.Now().Sub(pod.CreationTimestamp.Time) > patience {
+			seen.again = sooner(seen.again, wordsPause)
+			if said := r.warned(ctx, pod.Namespace, pod.UID); said != "" {
+				return also(tries, fmt.Sprintf("pod %s cannot start: %s", pod.Name, said)), true
+			}
+		}
+		if pod.DeletionTimestamp != nil {
+			return also(tries, "waiting for "+called(pod)), false
+		}
+	}
+	switch age := r.Now().Sub(job.CreationTimestamp.Time); {
+	case len(pods) == 0 && age > patience:
+		seen.again = sooner(seen.again, wordsPause)
+		if said := r.warned(ctx, job.Namespace, job.UID); said != "" {
+			return fmt.Sprintf("Job %s has no pod: %s", job.Name, said), true
+		}
+	case p == upgrade.Pending:
+		seen.again = sooner(seen.again, patience+time.Second)
+	}
+	return also(tries, fmt.Sprintf("Job %s running since %s", job.Name, clock(job.CreationTimestamp.Time))), tries != ""
+}
+
+// warned is the last warning that was given about an object. Events are read
+// past the caches, and only when something is already late.
+func (r *Reconciler) warned(ctx context.Context, namespace string, uid types.UID) string {
+	var found corev1.EventList
+	err := r.Live.List(ctx, &found, client.InNamespace(namespace), client.MatchingFieldsSelector{
+		Selector: fields.AndSelectors(fields.OneTermEqualSelector("involvedObject.uid", string(uid)), fields.OneTermEqualSelector("type", corev1.EventTypeWarning))})
+	if err != nil || len(found.Items) == 0 {
+		return ""
+	}
+	last := slices.MaxFunc(found.Items, func(a, b corev1.Event) int { return saidAt(a).Compare(saidAt(b)) })
+	return bounded(last.Reason + ": " + last.Message)
+}
+
+func saidAt(event corev1.Event) time.Time {
+	switch {
+	case event.Series != nil:
+		return event.Series.LastObservedTime.Time
+	case !event.LastTimestamp.IsZero():
+		return event.LastTimestamp.Time
+	}
+	return event.EventTime.Time
+}
+
+// wordsOfDeployment says what a rollout waits for.
+func wordsOfDeployment(live *appsv1.Deployment, pods []corev1.Pod) (string, bool) {
+	for _, condition := range live.Status.Conditions {
+		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+			return bounded(condition.Reason + ": " + condition.Message), true
+		}
+	}
+	for _, pod := range unfinished(pods) {
+		if note := stuck(pod); note != "" {
+			return fmt.Sprintf("pod %s: %s", pod.Name, note), true
+		}
+	}
+	for _, condition := range live.Status.Conditions {
+		if condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse {
+			return bounded(condition.Reason + ": " + condition.Message), true
+		}
+	}
+	return "", false
+}
+
+// stuck says why a pod does not start or does not stay up; empty when it is
+// merely on its way.
+func stuck(pod corev1.Pod) string {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return bounded(condition.Reason + ": " + condition.Message)
+		}
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, status := range statuses {
+			waiting := status.State.Waiting
+			if waiting == nil || waiting.Reason == "ContainerCreating" || waiting.Reason == "PodInitializing" || waiting.Reason == "" {
+				continue
+			}
+			words := waiting.Reason + ": " + waiting.Message
+			if ended := status.LastTerminationState.Terminated; ended != nil {
+				words += fmt.Sprintf(" (last exit code %d: %s)", ended.ExitCode, strings.TrimSpace(ended.Message))
+			}
+			return bounded(words)
+		}
+	}
+	return ""
+}
+
+// sidecars finds a container that keeps a pod going after another has done
+// its work.
+func sidecars(pod corev1.Pod) (done, left string) {
+	for _, status := range pod.Status.ContainerStatuses {
+		switch {
+		case status.State.Terminated != nil && status.State.Terminated.ExitCode == 0:
+			done = "container " + status.Name
+		case status.State.Running != nil:
+			left = "container " + status.Name
+		}
+	}
+	if done == "" {
+		return "", ""
+	}
+	return done, left
+}
+
+// failureOf is why a Job failed: the words of its last pod, or of the Job
+// controller.
+func failureOf(job *batchv1.Job, pods []corev1.Pod) string {
+	said := lastWords(pods)
+	for _, condition := range job.Status.Conditions {
+		if condition.Type == batchv1.JobFailed && condition.Status == corev1.ConditionTrue {
+			if said == "" || condition.Reason != batchv1.JobReasonBackoffLimitExceeded {
+				return also(bounded(condition.Reason+": "+condition.Message), said)
+			}
+		}
+	}
+	return said
+}
+
+// lastWords is what the container that failed last wrote at its end.
+func lastWords(pods []corev1.Pod) string {
+	var last *corev1.ContainerStateTerminated
+	for _, pod := range pods {
+		for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+			for _, status := range statuses {
+				ended := status.State.Terminated
+				if ended != nil && ended.ExitCode != 0 && (last == nil || ended.FinishedAt.After(last.FinishedAt.Time)) {
+					last = ended
+				}
+			}
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	words := fmt.Sprintf("exit code %d", last.ExitCode)
+	if message := tail(last.Message); message != "" {
+		words += ": " + message
+	}
+	return words
+}
+
+// ending names the pods that are still there.
+func ending(pods []corev1.Pod) string {
+	var names []string
+	for _, pod := range pods {
+		names = append(names, called(pod))
+	}
+	return strings.Join(names, ", ")
+}
+
+// called is a pod's name, and since when it is ending.
+func called(pod corev1.Pod) string {
+	if pod.DeletionTimestamp == nil {
+		return pod.Name
+	}
+	grace := time.Duration(0)
+	if pod.DeletionGracePeriodSeconds != nil {
+		grace = time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+	}
+	return fmt.Sprintf("%s (terminating since %s)", pod.Name, clock(pod.DeletionTimestamp.Add(-grace)))
+}
+
+// secrets are credentials in URLs and in assignments, as programs print them.
+var secrets = regexp.MustCompile(`(://[^:/@\s]*:)[^@\s]+@|((?i:password|passwd|secret|token)["']?\s*[=:]\s*)[^\s,;]+`)
+
+// bounded shortens words of others to one line without credentials.
+func bounded(words string) string {
+	words = strings.Join(strings.Fields(secrets.ReplaceAllString(words, "${1}${2}***")), " ")
+	if len(words) <= longest {
+		return words
+	}
+	return strings.ToValidUTF8(words[:longest], "") + "…"
+}
+
+// tail keeps the end of a termination message, where programs say what was
+// wrong.
+func tail(words string) string {
+	words = strings.Join(strings.Fields(secrets.ReplaceAllString(words, "${1}${2}***")), " ")
+	if len(words) <= longest {
+		return words
+	}
+	return "…" + strings.ToValidUTF8(words[len(words)-longest:], "")
+}
+
+func also(first, second string) string {
+	if first == "" || second == "" {
+		return first + second
+	}
+	return first + "; " + second
+}
+
+func clock(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05Z") }

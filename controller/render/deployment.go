@@ -1,0 +1,169 @@
+package render
+
+import (
+	"encoding/json"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/c5c3/openstack-upgrade/shared/upgrade"
+)
+
+const (
+	firstReplicas   int32 = 3
+	apiGraceSeconds int64 = 60
+	// drainSeconds is how long an ending pod goes on serving, so that every
+	// node has taken it out of the Service before it stops.
+	drainSeconds int64 = 10
+	portName           = "api"
+)
+
+// Deployment serves the API with an image. record is the state to find again
+// should the status be lost.
+func Deployment(w Workload, image string, record upgrade.State) *appsv1.Deployment {
+	meta := w.meta(w.Name, ComponentAPI)
+	meta.Annotations = map[string]string{AnnotationRecord: Record(record)}
+	return &appsv1.Deployment{
+		ObjectMeta: meta,
+		Spec: appsv1.DeploymentSpec{
+			Replicas:        w.Deployment.Replicas,
+			MinReadySeconds: w.Deployment.MinReadySeconds,
+			Selector:        &metav1.LabelSelector{MatchLabels: w.ServiceSelector()},
+			Strategy:        appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: w.strategy()},
+			Template:        w.template(image),
+		},
+	}
+}
+
+// Creation is a rendered Deployment with what is written only once.
+func Creation(rendered *appsv1.Deployment) *appsv1.Deployment {
+	first := rendered.DeepCopy()
+	if first.Spec.Replicas == nil {
+		replicas := firstReplicas
+		first.Spec.Replicas = &replicas
+	}
+	return first
+}
+
+// Merge puts a rendered Deployment over the live one. It leaves alone what it
+// does not render (replicas that an autoscaler owns, a restart that a person
+// asked for), and changes is false when live is as it should be. The note of
+// the recorded state follows the pods: it alone is no reason to write.
+func Merge(live, rendered *appsv1.Deployment) (merged *appsv1.Deployment, changes bool) {
+	merged = live.DeepCopy()
+	if !UpToDate(live, rendered) {
+		changes = true
+		template := *rendered.Spec.Template.DeepCopy()
+		if at, restarted := live.Spec.Template.Annotations[annotationRestarted]; restarted {
+			template.Annotations[annotationRestarted] = at
+		}
+		merged.Spec.Template = template
+	}
+	if rendered.Spec.Replicas != nil && (live.Spec.Replicas == nil || *live.Spec.Replicas != *rendered.Spec.Replicas) {
+		changes = true
+		merged.Spec.Replicas = rendered.Spec.Replicas
+	}
+	if live.Spec.MinReadySeconds != rendered.Spec.MinReadySeconds || !equality.Semantic.DeepEqual(live.Spec.Strategy, rendered.Spec.Strategy) {
+		changes = true
+		merged.Spec.MinReadySeconds, merged.Spec.Strategy = rendered.Spec.MinReadySeconds, rendered.Spec.Strategy
+	}
+	changes = mergeMeta(&merged.ObjectMeta, rendered.ObjectMeta) || changes
+	if changes {
+		if merged.Annotations == nil {
+			merged.Annotations = map[string]string{}
+		}
+		merged.Annotations[AnnotationRecord] = rendered.Annotations[AnnotationRecord]
+	}
+	return merged, changes
+}
+
+// UpToDate tells whether the live pod template is the rendered one.
+func UpToDate(live, rendered *appsv1.Deployment) bool {
+	return live.Spec.Template.Annotations[AnnotationTemplate] == rendered.Spec.Template.Annotations[AnnotationTemplate] &&
+		equality.Semantic.DeepDerivative(rendered.Spec.Template, live.Spec.Template)
+}
+
+// mergeMeta brings our labels and owner back where someone took them away.
+func mergeMeta(live *metav1.ObjectMeta, rendered metav1.ObjectMeta) (changes bool) {
+	for key, value := range rendered.Labels {
+		if live.Labels[key] != value {
+			changes = true
+			if live.Labels == nil {
+				live.Labels = map[string]string{}
+			}
+			live.Labels[key] = value
+		}
+	}
+	return changes
+}
+
+func (w Workload) strategy() *appsv1.RollingUpdateDeployment {
+	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
+	strategy := &appsv1.RollingUpdateDeployment{MaxUnavailable: &none, MaxSurge: &one}
+	if asked := w.Deployment.Strategy; asked != nil {
+		if asked.MaxUnavailable != nil {
+			strategy.MaxUnavailable = asked.MaxUnavailable
+		}
+		if asked.MaxSurge != nil {
+			strategy.MaxSurge = asked.MaxSurge
+		}
+	}
+	return strategy
+}
+
+func (w Workload) template(image string) corev1.PodTemplateSpec {
+	grace := apiGraceSeconds
+	if w.Deployment.TerminationGracePeriodSeconds != nil {
+		grace = *w.Deployment.TerminationGracePeriodSeconds
+	}
+	probe := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: w.ProbePath, Port: intstr.FromString(portName)}}
+	container := corev1.Container{
+		Name:      ComponentAPI,
+		Command:   line(w.Command),
+		Resources: w.Deployment.Resources,
+		Ports:     []corev1.ContainerPort{{Name: portName, ContainerPort: w.Port, Protocol: corev1.ProtocolTCP}},
+		// A start may take minutes on a busy node; after that, only a process
+		// that no longer accepts connections is worth a restart.
+		StartupProbe:   &corev1.Probe{ProbeHandler: probe, PeriodSeconds: 2, TimeoutSeconds: 5, FailureThreshold: 150},
+		ReadinessProbe: &corev1.Probe{ProbeHandler: probe, PeriodSeconds: 5, TimeoutSeconds: 5, FailureThreshold: 3},
+		LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(portName)}},
+			PeriodSeconds: 20, TimeoutSeconds: 10, FailureThreshold: 6},
+		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: min(drainSeconds, grace/2)}}},
+	}
+	pod := w.podSpec(image, w.Deployment.Placement, container)
+	pod.TopologySpreadConstraints = w.Deployment.TopologySpreadConstraints
+	pod.TerminationGracePeriodSeconds = &grace
+	return seal(corev1.PodTemplateSpec{ObjectMeta: w.podMeta(ComponentAPI, w.Deployment.PodLabels, w.Deployment.PodAnnotations), Spec: pod})
+}
+
+// Record writes a state for AnnotationRecord.
+func Record(s upgrade.State) string {
+	raw, err := json.Marshal(note{s.Installed, s.InstalledImage, s.Target, s.TargetImage, s.AbortedImage, s.Attempt})
+	if err != nil {
+		return ""
+	}
+	return string(raw)
+}
+
+// ReadRecord reads what Record wrote; false when it is not there or cannot be
+// read.
+func ReadRecord(text string) (upgrade.State, bool) {
+	var n note
+	if text == "" || json.Unmarshal([]byte(text), &n) != nil {
+		return upgrade.State{}, false
+	}
+	return upgrade.State{Installed: n.InstalledRelease, InstalledImage: n.InstalledImage, Target: n.TargetRelease, TargetImage: n.TargetImage,
+		AbortedImage: n.AbortedImage, Attempt: n.Attempt}, true
+}
+
+type note struct {
+	InstalledRelease string `json:"installedRelease,omitempty"`
+	InstalledImage   string `json:"installedImage,omitempty"`
+	TargetRelease    string `json:"targetRelease,omitempty"`
+	TargetImage      string `json:"targetImage,omitempty"`
+	AbortedImage     string `json:"abortedImage,omitempty"`
+	Attempt          int64  `json:"attempt,omitempty"`
+}
