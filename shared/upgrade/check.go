@@ -55,11 +55,11 @@ func Check(s State, d Desired) *Rejection {
 func Violations(s State, d Desired) []Rejection {
 	if fault := recordFault(s); fault != "" {
 		return []Rejection{{Reason: VersionParseError, Field: FieldRelease, Record: true,
-			Message: fault + "; no release can be walked to from there: repair the status first"}}
+			Message: fmt.Sprintf("%s; %s → %s cannot be judged: repair the status first", fault, shown(s.Installed), shown(d.Release))}}
 	}
 	wanted, err := release.Parse(d.Release)
 	if err != nil {
-		return []Rejection{{Reason: VersionParseError, Field: FieldRelease, Message: err.Error(), Remedies: readable(s, d)}}
+		return []Rejection{{Reason: VersionParseError, Field: FieldRelease, Message: unreadable(s, err), Remedies: readable(s, d)}}
 	}
 	var found []Rejection
 	if path := checkPath(s, d, wanted); path != nil {
@@ -105,6 +105,22 @@ func recordFault(s State) string {
 		return fmt.Sprintf("the recorded target release %s does not follow the installed release %s", s.Target, s.Installed)
 	}
 	return ""
+}
+
+// unreadable says what is wrong with a wished release, and what is installed.
+func unreadable(s State, err error) string {
+	if s.Installed == "" {
+		return err.Error()
+	}
+	return fmt.Sprintf("%v; %s is installed", err, s.Installed)
+}
+
+// shown is a release, or the text that stands in its place, quoted and cut.
+func shown(text string) string {
+	if _, err := release.Parse(text); err != nil {
+		return fmt.Sprintf("%.40q", text)
+	}
+	return text
 }
 
 // checkPath judges the step from the recorded release to the wanted one.

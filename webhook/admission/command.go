@@ -47,7 +47,7 @@ func (s subject) advice(v violation, only bool) []string {
 			paragraphs = append(paragraphs, fmt.Sprintf("To %s:\n  %s", remedy.Purpose, s.command(p)))
 			continue
 		}
-		paragraphs = append(paragraphs, fmt.Sprintf("To %s, %s in the manifest, or:\n  %s", remedy.Purpose, p.deeds(), s.command(p)))
+		paragraphs = append(paragraphs, fmt.Sprintf("To %s, %s in the manifest, or:\n  %s", remedy.Purpose, s.deeds(p), s.command(p)))
 	}
 	switch {
 	case len(paragraphs) > 0:
@@ -90,16 +90,21 @@ func (s subject) patch(r upgrade.Remedy) patch {
 	return p
 }
 
-// deeds says in words what a patch does.
-func (p patch) deeds() string {
-	deeds := []string{"set spec.openStackRelease to " + p.Spec.OpenStackRelease}
-	for _, name := range []string{"repository", "tag", "digest"} {
-		switch value, named := p.Spec.Image[name]; {
-		case !named:
+// deeds says in words what a patch changes in the manifest.
+func (s subject) deeds(p patch) string {
+	var deeds []string
+	if p.Spec.OpenStackRelease != s.stored.Release {
+		deeds = append(deeds, "set spec.openStackRelease to "+p.Spec.OpenStackRelease)
+	}
+	for _, part := range []struct{ name, stored string }{
+		{"repository", s.stored.Image.Repository}, {"tag", s.stored.Image.Tag}, {"digest", s.stored.Image.Digest},
+	} {
+		switch value, named := p.Spec.Image[part.name]; {
+		case !named || value != nil && *value == part.stored:
 		case value == nil:
-			deeds = append(deeds, "remove spec.image."+name)
+			deeds = append(deeds, "remove spec.image."+part.name)
 		default:
-			deeds = append(deeds, "set spec.image."+name+" to "+*value)
+			deeds = append(deeds, "set spec.image."+part.name+" to "+*value)
 		}
 	}
 	if p.Metadata != nil {
@@ -108,7 +113,7 @@ func (p patch) deeds() string {
 	if last := len(deeds) - 1; last > 0 {
 		return strings.Join(deeds[:last], ", ") + " and " + deeds[last]
 	}
-	return deeds[0]
+	return strings.Join(deeds, "")
 }
 
 // command is what to type: a patch of the stored object, or of the manifest
