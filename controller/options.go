@@ -38,7 +38,7 @@ func flags(o *options, namespaces *string) *flag.FlagSet {
 	set.IntVar(&o.concurrency, "concurrency", 4, "how many objects to look at side by side")
 	set.DurationVar(&o.resyncPeriod, "resync-period", 10*time.Hour, "how often to look at every object unasked; nothing waits for it")
 	set.DurationVar(&o.maxBackoff, "max-backoff", 5*time.Minute, "longest pause before a failed step is looked at again")
-	set.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	set.StringVar(&o.logLevel, "log-level", "info", "error, info or debug")
 	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	return set
 }

@@ -97,7 +97,7 @@ func (r *Reconciler) serve(ctx context.Context, s upgrade.State, image string, w
 		}
 	}
 
-	rendered := render.Deployment(w, image, noted(s, image))
+	rendered := render.Deployment(w, image, upgrade.Note(s, seen.Observed))
 	switch {
 	case seen.deployment == nil:
 		return r.create(ctx, render.Creation(rendered), &appsv1.Deployment{}, found, func(live client.Object) error {
@@ -112,18 +112,6 @@ func (r *Reconciler) serve(ctx context.Context, s upgrade.State, image string, w
 		}
 	}
 	return nil
-}
-
-// noted is the state to find again on the Deployment: that of the pods. A
-// target is part of it only when the pods run one.
-func noted(s upgrade.State, image string) upgrade.State {
-	if image == s.InstalledImage {
-		s.Target, s.TargetImage = "", ""
-	} else if s.Walking() {
-		s.TargetImage = image
-	}
-	s.Phase = upgrade.Steady
-	return s
 }
 
 func (r *Reconciler) runJob(ctx context.Context, job *batchv1.Job, task upgrade.Task, found *taken) error {
