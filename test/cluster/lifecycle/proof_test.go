@@ -190,6 +190,7 @@ func TestAClusterServesAndLeavesNothingBehind(t *testing.T) {
 	}
 	c.must("apply", "-f", "testdata/proof.yaml")
 	c.must("wait", "-n", "proof", "--for=condition=Ready", "pod/server", "--timeout=60s")
+	c.must("apply", "-f", "testdata/visit.yaml")
 	c.must("wait", "-n", "proof", "--for=condition=Complete", "job/visit", "--timeout=60s")
 	if out := c.must("logs", "-n", "proof", "job/visit"); out != "welcome\n" {
 		t.Errorf("the Job's log says %q", out)

@@ -38,6 +38,7 @@ import (
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/ca"
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned"
 	"github.com/cert-manager/cert-manager/pkg/logs"
+	"github.com/cert-manager/cert-manager/pkg/util"
 )
 
 const workers = 2
@@ -117,6 +118,8 @@ func inject(ctx context.Context, group *errgroup.Group, probes string) error {
 	if err != nil {
 		return fmt.Errorf("find the cluster: %w", err)
 	}
+	// The injector applies under a field manager that it takes from the user agent.
+	config = util.RestConfigWithUserAgent(config, "cainjector")
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                 scheme,
 		Metrics:                server.Options{BindAddress: "0"},
