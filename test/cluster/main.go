@@ -103,7 +103,7 @@ func run(ctx context.Context, args []string, out, diagnostics io.Writer) error {
 		if err != nil {
 			return err
 		}
-		return lifecycle.Exec(name, line)
+		return lifecycle.Exec(name, os.Getenv("TERM"), line)
 	case "binaries":
 		return build(ctx, rest, out, log)
 	case node.CommandSupervise, node.CommandInit, node.CommandKeep, node.CommandProbe:

@@ -4,10 +4,7 @@ package addons
 
 import (
 	_ "embed"
-	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/c5c3/openstack-upgrade/test/cluster/archive"
@@ -43,26 +40,17 @@ var (
 	}
 )
 
-// Pause is the image under every pod: no addon, but made and loaded like one.
+// Pause is the image under every pod: no addon, but made like one.
 var Pause = Addon{Name: "pause", Image: node.SandboxImage}
 
-// Archive returns the image of the addon as a tar beside the binaries in bin, and makes it if it is not there.
-func (a Addon) Archive(bin string) (string, error) {
-	path := filepath.Join(bin, "images", a.Name+".tar")
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("look for the image of %s: %w", a.Name, err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return "", fmt.Errorf("make the image of %s: %w", a.Name, err)
-	}
-	return path, archive.WriteFile(path, archive.Image{
+// Contents is the addon's image: its program, out of the directory of binaries, and a place for temporary files.
+func (a Addon) Contents(bin string) archive.Image {
+	return archive.Image{
 		Ref:    a.Image,
 		Config: archive.Config{Entrypoint: []string{"/" + a.Name}, User: "65532:65532", WorkingDir: "/"},
 		Layers: []archive.Layer{{Files: []archive.File{
 			{Path: a.Name, Source: filepath.Join(bin, a.Name), Mode: 0o755},
 			{Path: "tmp", Mode: fs.ModeDir | fs.ModeSticky | 0o777},
 		}}},
-	})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -29,8 +30,8 @@ func inside(ctx context.Context, layout node.Layout, state node.State, args ...s
 	return cmd
 }
 
-// Exec becomes the command, inside the node. It returns only if it could not.
-func Exec(name string, args []string) error {
+// Exec becomes the command, inside the node, on a terminal of that kind if there is one. It returns only if it could not.
+func Exec(name, terminal string, args []string) error {
 	layout, state, err := living(name)
 	if err != nil {
 		return err
@@ -40,7 +41,7 @@ func Exec(name string, args []string) error {
 		return fmt.Errorf("enter the node: %w", err)
 	}
 	environment := layout.Environment()
-	if terminal := os.Getenv("TERM"); terminal != "" {
+	if terminal != "" {
 		environment = append(environment, "TERM="+terminal)
 	}
 	return syscall.Exec(nsenter, enter(state, args...), environment)
@@ -56,23 +57,37 @@ func Load(ctx context.Context, name, tar string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return names, importImage(ctx, layout, state, tar)
+	file, err := os.Open(tar)
+	if err != nil {
+		return nil, fmt.Errorf("load image: %w", err)
+	}
+	defer file.Close()
+	return names, importImage(ctx, layout, state, func(w io.Writer) error {
+		_, err := io.Copy(w, file)
+		return err
+	})
 }
 
 // importImage hands the tar over as standard input: the node does not see every path of the host.
-func importImage(ctx context.Context, layout node.Layout, state node.State, path string) error {
-	tar, err := os.Open(path)
+func importImage(ctx context.Context, layout node.Layout, state node.State, write func(io.Writer) error) error {
+	cmd := inside(ctx, layout, state, layout.Program("ctr"), "images", "import", "-")
+	input, err := cmd.StdinPipe()
 	if err != nil {
 		return fmt.Errorf("load image: %w", err)
 	}
-	defer tar.Close()
-	cmd := inside(ctx, layout, state, layout.Program("ctr"), "images", "import", "-")
-	cmd.Stdin = tar
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Run(); err != nil {
-		said := strings.TrimSpace(output.String())
-		return errors.Join(fmt.Errorf("load image %s: %w", path, err), errors.New(said))
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("load image: %w", err)
+	}
+	written := errors.Join(write(input), input.Close())
+	// When containerd refuses, the broken pipe on our side is but the consequence.
+	if err := cmd.Wait(); err != nil {
+		said := strings.Split(strings.TrimSpace(output.String()), "\n")
+		return fmt.Errorf("load image: containerd: %w: %s", err, said[len(said)-1])
+	}
+	if written != nil {
+		return fmt.Errorf("load image: %w", written)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,7 +46,7 @@ func TestEveryDeedOnAClusterThatIsNotUpSaysSo(t *testing.T) {
 		"status":     Status(context.Background(), os.Stdout, "dev", time.Now()),
 		"kubeconfig": errKubeconfig,
 		"load":       errLoad,
-		"exec":       Exec("dev", []string{"true"}),
+		"exec":       Exec("dev", "", []string{"true"}),
 	} {
 		if !errors.Is(err, ErrNotUp) {
 			t.Errorf("%s: %v", deed, err)
@@ -124,5 +125,39 @@ func TestAConditionIsTrueOnlyIfItSaysSo(t *testing.T) {
 	}
 	if ok, seen := conditionTrue(nil, "Ready"); ok || seen == "" {
 		t.Errorf("none: %v %q", ok, seen)
+	}
+}
+
+func TestWaitingEndsWhenAComponentEndsAgainAndAgain(t *testing.T) {
+	layout := node.Layout{Name: "dev", State: t.TempDir()}
+	if err := os.MkdirAll(filepath.Join(layout.State, "log"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	self, err := node.Identify(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := node.State{Supervisor: self, Init: self}
+	for _, c := range []struct {
+		restarts int
+		fails    bool
+	}{{tooOften - 1, false}, {tooOften, true}} {
+		components := fmt.Sprintf(`[{"name":"etcd","state":"restarting","restarts":%d}]`, c.restarts)
+		if err := os.WriteFile(filepath.Join(layout.State, "components.json"), []byte(components), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(layout.Log("etcd"), []byte("data directory is damaged\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, seen, err := watcher{layout: layout, state: state}.running("kubelet")(context.Background())
+		if (err != nil) != c.fails {
+			t.Errorf("%d restarts: %v", c.restarts, err)
+		}
+		if c.fails && (!strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), layout.Log("etcd"))) {
+			t.Errorf("got %v", err)
+		}
+		if !c.fails && seen != "etcd restarting" {
+			t.Errorf("saw %q", seen)
+		}
 	}
 }

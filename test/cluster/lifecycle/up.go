@@ -3,11 +3,13 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"time"
 
 	"github.com/c5c3/openstack-upgrade/test/cluster/addons"
+	"github.com/c5c3/openstack-upgrade/test/cluster/archive"
 	"github.com/c5c3/openstack-upgrade/test/cluster/binaries"
 	"github.com/c5c3/openstack-upgrade/test/cluster/node"
 )
@@ -91,11 +93,7 @@ func settle(ctx context.Context, layout node.Layout, state node.State, p progres
 	}
 	for _, a := range append([]addons.Addon{addons.Pause}, all...) {
 		p.say("load image %s", a.Image)
-		tar, err := a.Archive(layout.Bin)
-		if err != nil {
-			return err
-		}
-		if err := importImage(ctx, layout, state, tar); err != nil {
+		if err := importImage(ctx, layout, state, func(w io.Writer) error { return archive.Write(w, a.Contents(layout.Bin)) }); err != nil {
 			return err
 		}
 	}
