@@ -37,7 +37,11 @@ Every command but binaries takes --name (default dev).
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	interrupted := err != nil && ctx.Err() != nil
 	stop()
+	if interrupted {
+		err = errors.New("interrupted; the same command goes on from here")
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
 		os.Exit(1)

@@ -29,6 +29,9 @@ func Down(ctx context.Context, log Log, name string) error {
 	}
 	defer unlock()
 	if err := remove(layout, p); err != nil {
+		if errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("%w: a cluster is ended by who started it: run this with sudo -E", err)
+		}
 		return err
 	}
 	p.say("cluster %s is down", name)
