@@ -125,12 +125,13 @@ func (w Workload) template(image string) corev1.PodTemplateSpec {
 		Command:   line(w.Command),
 		Resources: w.Deployment.Resources,
 		Ports:     []corev1.ContainerPort{{Name: portName, ContainerPort: w.Port, Protocol: corev1.ProtocolTCP}},
-		// A start may take minutes on a busy node; after that, only a process
+		// Numbers that the API server would fill in are given, so that a comparison
+		// with what is stored finds no difference. A start may take minutes on a busy node; after that, only a process
 		// that no longer accepts connections is worth a restart.
-		StartupProbe:   &corev1.Probe{ProbeHandler: probe, PeriodSeconds: 2, TimeoutSeconds: 5, FailureThreshold: 150},
-		ReadinessProbe: &corev1.Probe{ProbeHandler: probe, PeriodSeconds: 5, TimeoutSeconds: 5, FailureThreshold: 3},
+		StartupProbe:   &corev1.Probe{ProbeHandler: probe, PeriodSeconds: 2, TimeoutSeconds: 5, FailureThreshold: 150, SuccessThreshold: 1},
+		ReadinessProbe: &corev1.Probe{ProbeHandler: probe, PeriodSeconds: 5, TimeoutSeconds: 5, FailureThreshold: 3, SuccessThreshold: 1},
 		LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(portName)}},
-			PeriodSeconds: 20, TimeoutSeconds: 10, FailureThreshold: 6},
+			PeriodSeconds: 20, TimeoutSeconds: 10, FailureThreshold: 6, SuccessThreshold: 1},
 		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: min(drainSeconds, grace/2)}}},
 	}
 	pod := w.podSpec(image, w.Deployment.Placement, container)
