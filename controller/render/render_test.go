@@ -126,7 +126,9 @@ func TestBL10TheLongestNameStillMakesLegalLabels(t *testing.T) {
 func TestOnlySchemaWorkIsTheIdentityOfAJob(t *testing.T) {
 	base := render.Job(workload(), work)
 	same := map[string]build.GlanceOption{
-		"a log level": func(g *v1alpha1.Glance) { g.Spec.ExtraConfig = map[string]v1alpha1.ConfigSection{"DEFAULT": {"debug": "true"}} },
+		"a log level": func(g *v1alpha1.Glance) {
+			g.Spec.ExtraConfig = map[string]v1alpha1.ConfigSection{"DEFAULT": {"debug": "true"}}
+		},
 		"resources": func(g *v1alpha1.Glance) {
 			g.Spec.Jobs.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
 		},
