@@ -1,0 +1,177 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// built remembers the binary of the controller, which is built once per world.
+type built struct {
+	once sync.Once
+	path string
+	err  error
+}
+
+// ControllerProcess is a running controller: the real binary, as its own process, with the shipped rights.
+type ControllerProcess struct {
+	// Actor tells the calls of this process, and of those that succeed it in the same namespace.
+	Actor Actor
+	// Log is the file that it writes to.
+	Log string
+
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error
+}
+
+// StartController runs the controller for one namespace and waits until it is ready. Further flags come after, and win
+// over, those that a test needs: no leader election, no metrics, logs as text. It ends with the test, if not before.
+func (e *Env) StartController(t testing.TB, namespace string, flags ...string) *ControllerProcess {
+	t.Helper()
+	e.built.once.Do(func() { e.built.path, e.built.err = e.buildController(t.Context()) })
+	if e.built.err != nil {
+		t.Fatal(e.built.err)
+	}
+	kubeconfig := filepath.Join(e.Dir, "pki", "controller-"+namespace+".kubeconfig")
+	if err := clientcmd.WriteToFile(kubeconfigOf(e.ControllerConfig(t)), kubeconfig); err != nil {
+		t.Fatalf("write the kubeconfig of the controller: %v", err)
+	}
+	health, err := freeAddress()
+	if err != nil {
+		t.Fatalf("find a free port: %v", err)
+	}
+	log, err := os.OpenFile(filepath.Join(e.Dir, "controller-"+namespace+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatalf("make the log of the controller: %v", err)
+	}
+	name := "controller-" + namespace
+	c := &ControllerProcess{
+		Actor: Actor{User: "system:serviceaccount:" + ControllerNamespace + ":" + ControllerServiceAccount, Agent: name + "/"},
+		Log:   log.Name(), done: make(chan struct{}),
+		cmd: &exec.Cmd{
+			Path: e.built.path,
+			// The name that a program is called by is the beginning of its user agent.
+			Args: slices.Concat([]string{name, "--watch-namespaces=" + namespace, "--leader-elect=false", "--leader-election-namespace=" + ControllerNamespace,
+				"--metrics-address=0", "--health-address=" + health, "--log-format=text", "--log-level=debug"}, flags),
+			Env:    append(os.Environ(), "KUBECONFIG="+kubeconfig),
+			Stdout: log, Stderr: log,
+			SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+		},
+	}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatalf("start the controller: %v", err)
+	}
+	go func() {
+		c.err = c.cmd.Wait()
+		_ = log.Close()
+		close(c.done)
+	}()
+	t.Cleanup(func() { c.end(t, syscall.SIGTERM) })
+	if err := e.watchdog.guard(e.Dir); err != nil {
+		t.Fatal(err)
+	}
+	e.Eventually(t, Patience, "the controller to be ready", func(ctx context.Context) string {
+		select {
+		case <-c.done:
+			t.Fatalf("the controller has ended: %v\n%s", c.err, c.tail())
+		default:
+		}
+		return unready(ctx, "http://"+health+"/readyz")
+	})
+	return c
+}
+
+// Stop ends the controller in good order.
+func (c *ControllerProcess) Stop(t testing.TB) { t.Helper(); c.end(t, syscall.SIGTERM) }
+
+// Kill ends it at once, as a crash does.
+func (c *ControllerProcess) Kill(t testing.TB) { t.Helper(); c.end(t, syscall.SIGKILL) }
+
+func (c *ControllerProcess) end(t testing.TB, signal syscall.Signal) {
+	t.Helper()
+	select {
+	case <-c.done:
+		return
+	default:
+	}
+	if err := c.cmd.Process.Signal(signal); err != nil {
+		t.Errorf("send %s to the controller: %v", signal, err)
+		return
+	}
+	select {
+	case <-c.done:
+		if signal == syscall.SIGTERM && c.err != nil {
+			t.Errorf("the controller was asked to end and failed: %v\n%s", c.err, c.tail())
+		}
+	case <-time.After(30 * time.Second):
+		t.Errorf("the controller does not end on %s: killed", signal)
+		_ = c.cmd.Process.Kill() // it may have ended by now
+		<-c.done
+	}
+}
+
+// tail is the end of the log.
+func (c *ControllerProcess) tail() string {
+	content, err := os.ReadFile(c.Log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(content[max(0, len(content)-4000):])
+}
+
+func (e *Env) buildController(ctx context.Context) (string, error) {
+	path := filepath.Join(e.Dir, "controller")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "./controller")
+	cmd.Dir = e.root
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the controller: %w\n%s", err, output)
+	}
+	return path, nil
+}
+
+func kubeconfigOf(config *rest.Config) clientcmdapi.Config {
+	return clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"test": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"test": {Token: config.BearerToken}},
+		Contexts:       map[string]*clientcmdapi.Context{"test": {Cluster: "test", AuthInfo: "test"}},
+		CurrentContext: "test",
+	}
+}
+
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+func unready(ctx context.Context, url string) string {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err.Error()
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err.Error()
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return "it answers " + response.Status
+	}
+	return ""
+}
