@@ -121,17 +121,32 @@ func adopt(o Observed) Decision {
 	return Decision{Step: Move, Next: to, Database: report}
 }
 
-// Note is what to note on our Deployment whenever its pods are rolled, also
-// when that is for a new configuration alone. It names a walk only once pods
-// have left the installed image: before that a lost walk must begin anew.
+// Note is what to note on our Deployment. It names a walk only once pods have
+// left the installed image: before that a lost walk must begin anew.
 func Note(s State, o Observed) State {
 	switch {
 	case s.Phase == RollingUpdate || s.Phase == Contracting:
+		s.Phase = RollingUpdate
 		return s
 	case s.Walking() && rolled(s, o):
 		return *o.Recorded
 	}
 	return State{Installed: s.Installed, InstalledImage: s.InstalledImage, AbortedImage: s.AbortedImage, Attempt: s.Attempt}
+}
+
+// Noted tells whether what is noted would do to recover the state. If not, the
+// note is written, with the pods if they roll, otherwise alone. A promotion
+// needs no note while the Job of its contract proves it.
+func Noted(s State, o Observed) bool {
+	if o.Recorded == nil {
+		return false
+	}
+	note, recorded := Note(s, o), *o.Recorded
+	if !note.Walking() {
+		recorded = resumed(recorded, o.RecordedDone)
+		recorded.Attempt = note.Attempt // only walks are told apart by it
+	}
+	return note == recorded
 }
 
 // resumed is where a walk noted on the Deployment stands. It was noted when
@@ -196,9 +211,10 @@ func initiate(s State, d Desired) Decision {
 
 // abort ends a walk: first its Jobs, then, when no pod of them is left, its
 // record. A contract that has completed cannot be taken back, so it is
-// promoted, and the law then sees the wish for what it is: a downgrade.
+// promoted, and the law then sees the wish for what it is: a downgrade. That
+// holds in any phase: a status that was lost may be behind its own contract.
 func abort(s State, o Observed) Decision {
-	if contract := o.Jobs[Contract]; s.Phase == Contracting && contract.Standing == Current {
+	if contract := o.Jobs[Contract]; contract.Standing == Current {
 		switch contract.Progress {
 		case Complete:
 			return promote(s)
@@ -250,21 +266,18 @@ func leavingTask(o Observed) Task {
 func walk(s State, d Desired, o Observed) Decision {
 	changed := d.Image.String() != s.TargetImage
 	task, hasTask := PhaseTask(s.Phase)
-	if !hasTask {
-		if changed {
-			return reenter(s, d)
-		}
+	switch {
+	case !hasTask && !changed:
 		return roll(s, o)
+	case !hasTask:
+		task = Contract // a status that was lost may be behind its own contract
 	}
 	job := o.Jobs[task]
 	if job.Standing == Current && job.Progress == Complete && (!changed || task == Contract) {
 		return advance(s, task)
 	}
 	if changed {
-		if job.ours() && job.started() {
-			return wait(s, o, fmt.Sprintf("the image changed to %s; Job %s runs to its end, then the walk re-enters at %s", d.Image, job.Name, Expanding), false)
-		}
-		return reenter(s, d)
+		return replace(s, d, o, task)
 	}
 	decision := run(s, o, task, progressReport(s, job))
 	if decision.Step == RunJob && task == Contract {
@@ -272,6 +285,27 @@ func walk(s State, d Desired, o Observed) Decision {
 			return wait(s, o, "contract is held back: "+orConfirming(held), o.Deployment.Trouble)
 		}
 	}
+	return decision
+}
+
+// replace leads from one build of the target to another: a Job that has not
+// started is taken away first, so that a contract can never run unseen behind
+// a walk that has been started over; one that runs is let finish.
+func replace(s State, d Desired, o Observed, task Task) Decision {
+	job := o.Jobs[task]
+	hold := func(what string) Decision {
+		return wait(s, o, fmt.Sprintf("the image changed to %s; Job %s %s, then the walk re-enters at %s", d.Image, job.Name, what, Expanding), false)
+	}
+	switch {
+	case job.Standing == Leaving:
+		return hold("and its pods are going")
+	case !job.ours() || job.finished():
+		return reenter(s, d)
+	case job.started():
+		return hold("runs to its end")
+	}
+	decision := hold("is deleted before it starts")
+	decision.Step, decision.Delete = DeleteJob, []Task{task}
 	return decision
 }
 

@@ -5,13 +5,13 @@ type Observed struct {
 	// Jobs by task; a task that is missing here has no Job and no pod of one.
 	Jobs       map[Task]Job
 	Deployment Deployment
-	// Recorded is what Note gave when the pods of our Deployment were last
-	// rolled; nil when there is none. RecordedDone is set when a Job proves
-	// that the walk noted there has been contracted.
+	// Recorded is the Note found on our Deployment, nil when there is none.
+	// RecordedDone is set when a Job of ours is Complete that did the contract
+	// of the walk noted there: WorkOf(*Recorded, …, Contract).
 	Recorded     *State
 	RecordedDone bool
-	// Confirmed is set when no pod of a phase Job, and the pods listed in
-	// Deployment, were read past any cache.
+	// Confirmed is set when it was read past any cache that no phase Job and no
+	// pod of one is left but those in Jobs, and what pods Deployment lists.
 	Confirmed bool
 	// Reported is the reason that the DatabaseReady condition carries for this
 	// generation of the object, and Ready its status.
