@@ -70,7 +70,7 @@ var invariants = []invariant{
 		case c.s.Installed == "":
 			return unless(done(sync) && c.got.Next.Installed == c.d.Release && c.got.Next.InstalledImage == c.d.Image.String(), "installed without a finished sync")
 		}
-		return unless(c.s.Phase == Contracting && done(contract) && c.got.Next.Installed == c.s.Target && c.got.Next.InstalledImage == c.s.TargetImage && !c.got.Next.Walking(),
+		return unless(done(contract) && c.s.Walking() && c.got.Next.Installed == c.s.Target && c.got.Next.InstalledImage == c.s.TargetImage && !c.got.Next.Walking(),
 			"promoted without a finished contract")
 	}},
 	{"an event implies a transition, or a failure not yet reported", func(c *situation) bool { return c.got.Event != nil }, func(c *situation) string {
