@@ -183,11 +183,11 @@ func carry(ctx context.Context, command string, args []string) error {
 	case node.CommandInit:
 		return layout.Init()
 	case node.CommandKeep:
-		return layout.Keep()
+		return layout.Keep(ctx)
 	}
 	port, err := strconv.Atoi(args[len(args)-1])
 	if err != nil {
 		return fmt.Errorf("%s is started by up", command)
 	}
-	return layout.Supervise(port)
+	return layout.Supervise(ctx, port)
 }

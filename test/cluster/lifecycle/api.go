@@ -52,6 +52,18 @@ func (a api) get(ctx context.Context, path string, into any) error {
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
+// conditions reads those of one object. An API server that does not answer is one more thing to wait for, so why it
+// did not is something seen, not a failure.
+func (a api) conditions(ctx context.Context, path string) (found []condition, seen string) {
+	var object struct {
+		Status struct{ Conditions []condition }
+	}
+	if err := a.get(ctx, path, &object); err != nil {
+		return nil, err.Error()
+	}
+	return object.Status.Conditions, ""
+}
+
 type condition struct{ Type, Status, Message string }
 
 func conditionTrue(conditions []condition, kind string) (ok bool, seen string) {
@@ -63,29 +75,22 @@ func conditionTrue(conditions []condition, kind string) (ok bool, seen string) {
 	return false, "no condition " + kind + " yet"
 }
 
-// nodeReady looks at the node's own word. An API server that does not answer is one more thing to wait for.
-func (a api) nodeReady(ctx context.Context) (bool, string, error) {
-	var n struct {
-		Status struct{ Conditions []condition }
-	}
-	if err := a.get(ctx, "/api/v1/nodes/"+node.NodeName, &n); err != nil {
-		return false, err.Error(), nil
-	}
-	ok, seen := conditionTrue(n.Status.Conditions, "Ready")
-	return ok, seen, nil
-}
-
-func (a api) deploymentReady(namespace, name string) look {
+// holds looks whether a condition of an object is true.
+func (a api) holds(path, kind string) look {
 	return func(ctx context.Context) (bool, string, error) {
-		var d struct {
-			Status struct{ Conditions []condition }
+		conditions, failure := a.conditions(ctx, path)
+		if failure != "" {
+			return false, failure, nil
 		}
-		if err := a.get(ctx, "/apis/apps/v1/namespaces/"+namespace+"/deployments/"+name, &d); err != nil {
-			return false, err.Error(), nil
-		}
-		ok, seen := conditionTrue(d.Status.Conditions, "Available")
+		ok, seen := conditionTrue(conditions, kind)
 		return ok, seen, nil
 	}
+}
+
+func (a api) nodeReady() look { return a.holds("/api/v1/nodes/"+node.NodeName, "Ready") }
+
+func (a api) available(namespace, deployment string) look {
+	return a.holds("/apis/apps/v1/namespaces/"+namespace+"/deployments/"+deployment, "Available")
 }
 
 // install applies an addon. The custom resources come first and must be served before anything uses them.

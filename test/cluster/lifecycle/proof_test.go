@@ -134,7 +134,7 @@ type client struct {
 
 func (c client) try(stdin string, args ...string) (string, error) {
 	args = append([]string{"--kubeconfig", c.layout.Kubeconfig(), "--cache-dir", c.layout.KubectlCache()}, args...)
-	cmd := exec.Command(c.layout.Program("kubectl"), args...)
+	cmd := exec.CommandContext(c.t.Context(), c.layout.Program("kubectl"), args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -153,7 +153,7 @@ func visitorImage(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	binary, tar := filepath.Join(dir, "visitor"), filepath.Join(dir, "visitor.tar")
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "./testdata/visitor")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", binary, "./testdata/visitor")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

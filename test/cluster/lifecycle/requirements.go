@@ -36,7 +36,7 @@ func require(ctx context.Context, p progress) error {
 	if os.Geteuid() != 0 {
 		return errors.New("a cluster needs root: run this with sudo -E, or in a privileged container")
 	}
-	if err := node.CanIsolate(); err != nil {
+	if err := node.CanIsolate(ctx); err != nil {
 		return err
 	}
 	missing := missingPackages(onDisk)
@@ -48,14 +48,13 @@ func require(ctx context.Context, p progress) error {
 	}
 	p.say("install %s", strings.Join(missing, ", "))
 	install := append([]string{"install", "--yes", "--no-install-recommends"}, missing...)
-	if _, err := apt(ctx, install...); err == nil {
+	if err := apt(ctx, install...); err == nil {
 		return nil
 	}
-	if _, err := apt(ctx, "update"); err != nil {
+	if err := apt(ctx, "update"); err != nil {
 		return err
 	}
-	_, err := apt(ctx, install...)
-	return err
+	return apt(ctx, install...)
 }
 
 func missingPackages(present func(file string) bool) []string {
@@ -80,13 +79,12 @@ func onDisk(file string) bool {
 	})
 }
 
-func apt(ctx context.Context, args ...string) (string, error) {
+func apt(ctx context.Context, args ...string) error {
 	cmd := exec.CommandContext(ctx, "apt-get", args...)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
+	if out, err := cmd.CombinedOutput(); err != nil {
 		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		return "", fmt.Errorf("apt-get %s: %w: %s", args[0], err, lines[len(lines)-1])
+		return fmt.Errorf("apt-get %s: %w: %s", args[0], err, lines[len(lines)-1])
 	}
-	return string(out), nil
+	return nil
 }

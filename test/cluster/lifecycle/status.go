@@ -43,7 +43,7 @@ func Status(ctx context.Context, out io.Writer, name string, now time.Time) erro
 	ready := "no"
 	if client, err := dialAPI(layout); err != nil {
 		ready = "unknown: " + err.Error()
-	} else if ok, seen, _ := client.nodeReady(ctx); ok {
+	} else if ok, seen, _ := client.nodeReady()(ctx); ok {
 		ready = "yes"
 	} else if seen != "" {
 		ready = "no: " + seen

@@ -82,7 +82,7 @@ func start(ctx context.Context, layout node.Layout, p progress) (node.State, err
 		return node.State{}, err
 	}
 	p.say("start the node")
-	return layout.Start(listener)
+	return layout.Start(ctx, listener)
 }
 
 // settle waits for the control plane, loads images, installs the addons and waits until all of it serves.
@@ -110,11 +110,11 @@ func settle(ctx context.Context, layout node.Layout, state node.State, p progres
 			return err
 		}
 	}
-	if err := p.await(ctx, "the node to be Ready", 2*time.Minute, watch.and(api.nodeReady)); err != nil {
+	if err := p.await(ctx, "the node to be Ready", 2*time.Minute, watch.and(api.nodeReady())); err != nil {
 		return err
 	}
 	for _, a := range all {
-		if err := p.await(ctx, a.Name, 2*time.Minute, watch.and(api.deploymentReady(a.Namespace, a.Name))); err != nil {
+		if err := p.await(ctx, a.Name, 2*time.Minute, watch.and(api.available(a.Namespace, a.Name))); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -8,7 +9,7 @@ import (
 )
 
 // forward carries every connection that the host's socket accepts to the API server.
-func forward(listener net.Listener) error {
+func forward(ctx context.Context, listener net.Listener) error {
 	for {
 		outside, err := listener.Accept()
 		if err != nil {
@@ -16,7 +17,7 @@ func forward(listener net.Listener) error {
 		}
 		go func() {
 			defer outside.Close()
-			inside, err := net.Dial("tcp", net.JoinHostPort(Address, APIPort))
+			inside, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(Address, APIPort))
 			if err != nil {
 				return
 			}

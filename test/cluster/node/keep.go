@@ -33,9 +33,9 @@ type keeper struct {
 	states []ComponentState
 }
 
-// Keep is the keeper: it furnishes the private world, starts the components and never ends by itself.
-func (l Layout) Keep() error {
-	if err := l.furnish(); err != nil {
+// Keep is the keeper: it furnishes the private world, starts the components and keeps them until ctx ends.
+func (l Layout) Keep(ctx context.Context) error {
+	if err := l.furnish(ctx); err != nil {
 		return err
 	}
 	handed := os.NewFile(listenerFD, "listener")
@@ -54,15 +54,15 @@ func (l Layout) Keep() error {
 		k.states = append(k.states, ComponentState{Name: c.name, State: Waiting, Since: time.Now()})
 	}
 	failed := make(chan error, len(components)+1)
-	go func() { failed <- forward(listener) }()
+	go func() { failed <- forward(ctx, listener) }()
 	for i, c := range components {
-		go func() { failed <- k.keep(i, c) }()
+		go func() { failed <- k.keep(ctx, i, c) }()
 	}
 	return <-failed
 }
 
-// keep holds one component alive. It returns only if its state or log cannot be written any more.
-func (k *keeper) keep(i int, c component) error {
+// keep holds one component alive. It returns when ctx ends, or if its state or log cannot be written.
+func (k *keeper) keep(ctx context.Context, i int, c component) error {
 	if c.needs != "" {
 		<-k.ready[c.needs]
 	}
@@ -72,12 +72,12 @@ func (k *keeper) keep(i int, c component) error {
 	}
 	defer log.Close()
 	go func() {
-		for probe := k.probe(c.name); probe() != nil; time.Sleep(100 * time.Millisecond) {
+		for probe := k.probe(c.name); probe(ctx) != nil; time.Sleep(100 * time.Millisecond) {
 		}
 		close(k.ready[c.name])
 	}()
 	for {
-		cmd := exec.Command(k.layout.Program(c.name), c.args...)
+		cmd := exec.CommandContext(ctx, k.layout.Program(c.name), c.args...)
 		cmd.Stdout, cmd.Stderr = log, log
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		err := cmd.Start()
@@ -93,7 +93,11 @@ func (k *keeper) keep(i int, c component) error {
 		if err := k.record(i, Restarting, 0); err != nil {
 			return err
 		}
-		time.Sleep(restartDelay)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("keep %s: %w", c.name, ctx.Err())
+		case <-time.After(restartDelay):
+		}
 	}
 }
 
@@ -109,28 +113,28 @@ func (k *keeper) record(i int, state string, pid int) error {
 }
 
 // probe tells how to see that a component can be used by those that need it.
-func (k *keeper) probe(name string) func() error {
+func (k *keeper) probe(name string) func(context.Context) error {
 	switch name {
 	case etcd:
-		return func() error { return dial("tcp", "127.0.0.1:2379") }
+		return func(ctx context.Context) error { return dial(ctx, "tcp", "127.0.0.1:2379") }
 	case containerd:
-		return func() error { return dial("unix", "/run/containerd/containerd.sock") }
+		return func(ctx context.Context) error { return dial(ctx, "unix", "/run/containerd/containerd.sock") }
 	case apiServer:
 		return k.layout.apiReady
 	default:
-		return func() error { return nil }
+		return func(context.Context) error { return nil }
 	}
 }
 
-func dial(network, address string) error {
-	conn, err := net.DialTimeout(network, address, time.Second)
+func dial(ctx context.Context, network, address string) error {
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, network, address)
 	if err != nil {
 		return err
 	}
 	return conn.Close()
 }
 
-func (l Layout) apiReady() error {
+func (l Layout) apiReady(ctx context.Context) error {
 	ca, err := os.ReadFile(l.pki("ca.crt"))
 	if err != nil {
 		return err
@@ -139,7 +143,7 @@ func (l Layout) apiReady() error {
 	roots.AppendCertsFromPEM(ca)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
 	defer transport.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+Address+":"+APIPort+"/readyz", nil)
 	if err != nil {

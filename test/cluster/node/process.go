@@ -72,7 +72,7 @@ func (p Process) End(patience time.Duration) error {
 	if err != nil {
 		return nil
 	}
-	defer handle.Release()
+	defer func() { _ = handle.Release() }()
 	if !p.Alive() {
 		return nil
 	}

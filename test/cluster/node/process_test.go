@@ -9,7 +9,7 @@ import (
 
 func sleeper(t *testing.T) (Process, *exec.Cmd) {
 	t.Helper()
-	cmd := exec.Command("sleep", "60")
+	cmd := exec.CommandContext(t.Context(), "sleep", "60")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestStatIsReadBehindTheCommandsName(t *testing.T) {
 }
 
 func TestAnEndedProcessCannotBeIdentified(t *testing.T) {
-	cmd := exec.Command("true")
+	cmd := exec.CommandContext(t.Context(), "true")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

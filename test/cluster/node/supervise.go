@@ -1,12 +1,12 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"runtime"
 	"syscall"
 	"time"
@@ -25,8 +25,8 @@ const listenerFD = 3
 const namespaces = syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
 
 // CanIsolate says whether this process may make the namespaces that a node lives in.
-func CanIsolate() error {
-	cmd := exec.Command("/bin/true")
+func CanIsolate(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "/bin/true")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
 	if err := cmd.Run(); err != nil {
 		return errors.New("this machine does not let us make namespaces; inside a container, start it privileged")
@@ -36,7 +36,7 @@ func CanIsolate() error {
 
 // Start leaves a supervisor behind that outlives this process, listening on the host's loopback, and returns once
 // the private namespaces exist.
-func (l Layout) Start(listener *net.TCPListener) (State, error) {
+func (l Layout) Start(ctx context.Context, listener *net.TCPListener) (State, error) {
 	socket, err := listener.File()
 	if err != nil {
 		return State{}, fmt.Errorf("hand over the listening socket: %w", err)
@@ -49,7 +49,8 @@ func (l Layout) Start(listener *net.TCPListener) (State, error) {
 	defer log.Close()
 
 	port := listener.Addr().(*net.TCPAddr).Port
-	cmd := exec.Command(l.Self(), CommandSupervise, l.Name, l.State, l.Bin, fmt.Sprint(port))
+	// Whoever loses patience with the start loses the wait alone: the supervisor lives on.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), l.Self(), CommandSupervise, l.Name, l.State, l.Bin, fmt.Sprint(port))
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{socket}
@@ -57,8 +58,11 @@ func (l Layout) Start(listener *net.TCPListener) (State, error) {
 	if err := cmd.Start(); err != nil {
 		return State{}, fmt.Errorf("start the supervisor: %w", err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
 	for {
 		state, found, err := l.ReadState()
 		if err != nil {
@@ -68,6 +72,8 @@ func (l Layout) Start(listener *net.TCPListener) (State, error) {
 			return state, nil
 		}
 		select {
+		case <-ctx.Done():
+			return State{}, fmt.Errorf("wait for the supervisor: %w", ctx.Err())
 		case <-ended:
 			return State{}, fmt.Errorf("the supervisor ended at once: %s (all of it in %s)", Tail(l.Log("supervisor"), 3), l.Log("supervisor"))
 		case <-time.After(20 * time.Millisecond):
@@ -75,15 +81,15 @@ func (l Layout) Start(listener *net.TCPListener) (State, error) {
 	}
 }
 
-// Supervise is the supervisor: it holds the first process of the private world and ends with it. The kernel kills
+// Supervise is the supervisor: it holds the first process of the private world until ctx ends, and ends with it. The kernel kills
 // that process when the thread that started it ends, hence the lock: the main thread lives as long as the process.
-func (l Layout) Supervise(port int) error {
+func (l Layout) Supervise(ctx context.Context, port int) error {
 	runtime.LockOSThread()
 	if err := l.makeCgroups(); err != nil {
 		return err
 	}
 	listener := os.NewFile(listenerFD, "listener")
-	cmd := exec.Command(l.Self(), CommandInit, l.Name, l.State, l.Bin)
+	cmd := exec.CommandContext(ctx, l.Self(), CommandInit, l.Name, l.State, l.Bin)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{listener}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Pdeathsig: syscall.SIGKILL}
@@ -109,9 +115,6 @@ func (l Layout) Supervise(port int) error {
 
 // Init is the first process of the private world: it starts the keeper, buries orphans, and ends with the keeper.
 func (l Layout) Init() error {
-	ignored := make(chan os.Signal, 1)
-	signal.Notify(ignored, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-
 	keeper, err := os.StartProcess(l.Self(), []string{l.Self(), CommandKeep, l.Name, l.State, l.Bin}, &os.ProcAttr{
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, os.NewFile(listenerFD, "listener")},
 		Env:   []string{"PATH=" + l.searchPath(), "HOME=/root", "LANG=C.UTF-8"},

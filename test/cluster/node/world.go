@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,7 +22,7 @@ var kernelWishes = map[string]string{
 }
 
 // furnish makes the private world a node: its own mounts, its own network, its own name.
-func (l Layout) furnish() error {
+func (l Layout) furnish(ctx context.Context) error {
 	if err := l.mountWorld(); err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func (l Layout) furnish() error {
 	if err := os.WriteFile(l.config("containerd.toml"), []byte(config), 0o600); err != nil {
 		return fmt.Errorf("write containerd's configuration: %w", err)
 	}
-	return connect()
+	return connect(ctx)
 }
 
 func (l Layout) mountWorld() error {
@@ -97,7 +98,7 @@ func (l Layout) snapshotter() string {
 
 // connect gives the node its address: a veth pair with both ends here. The default route leads nowhere, but without
 // one no packet to a Service gets as far as the rules that turn it.
-func connect() error {
+func connect(ctx context.Context) error {
 	for _, args := range []string{
 		"link set lo up",
 		"link add node0 type veth peer name node1",
@@ -106,7 +107,7 @@ func connect() error {
 		"link set node1 up",
 		"route add default via " + gateway + " dev node0",
 	} {
-		if out, err := exec.Command("ip", strings.Fields(args)...).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, "ip", strings.Fields(args)...).CombinedOutput(); err != nil {
 			return fmt.Errorf("ip %s: %w: %s", args, err, strings.TrimSpace(string(out)))
 		}
 	}
