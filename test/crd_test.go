@@ -1,0 +1,200 @@
+package test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
+	"github.com/c5c3/openstack-upgrade/shared/release"
+	"github.com/c5c3/openstack-upgrade/test/cluster/binaries"
+)
+
+const generated = "../deploy/base/crds"
+
+func TestTheCommittedCRDIsWhatTheTypesSay(t *testing.T) {
+	tools, err := binaries.Ensure(t.Context(), t.Logf, "controller-gen")
+	require.NoError(t, err)
+	fresh := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(tools, "controller-gen"), "crd:maxDescLen=2000", "paths=./shared/api/...", "output:crd:dir="+fresh)
+	cmd.Dir = ".."
+	output, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+
+	want, err := filepath.Glob(filepath.Join(fresh, "*.yaml"))
+	require.NoError(t, err)
+	have, err := filepath.Glob(filepath.Join(generated, "*.yaml"))
+	require.NoError(t, err)
+	require.Len(t, have, len(want))
+	for _, file := range want {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		committed, err := os.ReadFile(filepath.Join(generated, filepath.Base(file)))
+		require.NoError(t, err)
+		require.True(t, string(text) == string(committed), "%s is out of date; run make generate", filepath.Base(file))
+	}
+}
+
+func TestTheCRDHoldsTheShapesThatTheCodeKnows(t *testing.T) {
+	crd := one[*apiextensionsv1.CustomResourceDefinition](t, build(t, "base"))
+	assert.Equal(t, v1alpha1.GroupVersion.Group, crd.Spec.Group)
+	version := crd.Spec.Versions[0]
+	assert.Equal(t, v1alpha1.GroupVersion.Version, version.Name)
+	assert.NotNil(t, version.Subresources.Status)
+	root := version.Schema.OpenAPIV3Schema
+	assert.Equal(t, release.Pattern, root.Properties["spec"].Properties["openStackRelease"].Pattern)
+
+	require.Len(t, root.XValidations, 1)
+	assert.Contains(t, root.XValidations[0].Rule, "self.metadata.name.size() <= "+decimal(int32(v1alpha1.MaxNameLength)))
+	assert.Contains(t, root.XValidations[0].Message, decimal(int32(v1alpha1.MaxNameLength)))
+
+	var columns []string
+	for _, column := range version.AdditionalPrinterColumns {
+		columns = append(columns, column.Name)
+	}
+	assert.Equal(t, []string{"Ready", "Release", "Target", "Phase", "Age"}, columns)
+}
+
+func TestTheCRDFitsIntoTheAnnotationOfKubectlApply(t *testing.T) {
+	const limit = 256 << 10
+	crd := one[*apiextensionsv1.CustomResourceDefinition](t, build(t, "base"))
+	text, err := json.Marshal(crd)
+	require.NoError(t, err)
+	assert.Less(t, len(text), limit*3/4)
+}
+
+func TestEverySampleIsAcceptedByTheCRD(t *testing.T) {
+	schema := crdSchema(t)
+	files, err := filepath.Glob("../deploy/samples/*.yaml")
+	require.NoError(t, err)
+	judged := 0
+	for _, file := range files {
+		for _, object := range read(t, file) {
+			if object.GroupVersionKind().Group != v1alpha1.GroupVersion.Group {
+				continue
+			}
+			judged++
+			assert.Empty(t, schema.refuses(t, object), "%s", file)
+		}
+	}
+	assert.Positive(t, judged)
+}
+
+func TestTheCRDAloneRefusesWhatHasNoShape(t *testing.T) {
+	schema := crdSchema(t)
+	spec := func(change func(spec map[string]any)) func(*unstructured.Unstructured) {
+		return func(object *unstructured.Unstructured) { change(object.Object["spec"].(map[string]any)) }
+	}
+	image := func(fields map[string]any) func(*unstructured.Unstructured) {
+		return spec(func(spec map[string]any) { spec["image"] = fields })
+	}
+	cases := map[string]struct {
+		change func(*unstructured.Unstructured)
+		says   string
+	}{
+		"a third release of a year":  {spec(func(spec map[string]any) { spec["openStackRelease"] = "2026.3" }), "spec.openStackRelease"},
+		"a release of two digits":    {spec(func(spec map[string]any) { spec["openStackRelease"] = "26.1" }), "spec.openStackRelease"},
+		"a release with a space":     {spec(func(spec map[string]any) { spec["openStackRelease"] = " 2026.1" }), "spec.openStackRelease"},
+		"a release of other digits":  {spec(func(spec map[string]any) { spec["openStackRelease"] = "２０２６.１" }), "spec.openStackRelease"},
+		"a release with a line feed": {spec(func(spec map[string]any) { spec["openStackRelease"] = "2026.1\n" }), "spec.openStackRelease"},
+		"no release":                 {spec(func(spec map[string]any) { delete(spec, "openStackRelease") }), "spec.openStackRelease"},
+		"no tag and no digest":       {image(map[string]any{"repository": "glance"}), "tag, digest or both"},
+		"a tag with a colon":         {image(map[string]any{"repository": "glance", "tag": "a:b"}), "spec.image.tag"},
+		"half a digest":              {image(map[string]any{"repository": "glance", "digest": "sha256:abc"}), "spec.image.digest"},
+		"no database":                {spec(func(spec map[string]any) { delete(spec, "database") }), "spec.database"},
+		"a field nobody knows":       {spec(func(spec map[string]any) { spec["release"] = "2026.1" }), "spec.release"},
+		"a name that is too long":    {func(object *unstructured.Unstructured) { object.SetName(strings.Repeat("a", v1alpha1.MaxNameLength+1)) }, "51 characters"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			object := sample(t)
+			c.change(object)
+			assert.Contains(t, strings.Join(schema.refuses(t, object), "\n"), c.says)
+		})
+	}
+	longest := sample(t)
+	longest.SetName(strings.Repeat("a", v1alpha1.MaxNameLength))
+	assert.Empty(t, schema.refuses(t, longest), "the longest name that is allowed")
+}
+
+// floor judges objects as the API server does with nothing but the CRD.
+type floor struct {
+	structural *structural.Structural
+	shape      validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+func crdSchema(t *testing.T) floor {
+	t.Helper()
+	crd := one[*apiextensionsv1.CustomResourceDefinition](t, build(t, "base"))
+	var internal apiextensions.CustomResourceValidation
+	require.NoError(t, apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(crd.Spec.Versions[0].Schema, &internal, nil))
+	schema, err := structural.NewStructural(internal.OpenAPIV3Schema)
+	require.NoError(t, err)
+	require.Empty(t, structural.ValidateStructural(nil, schema))
+	shape, _, err := validation.NewSchemaValidator(internal.OpenAPIV3Schema)
+	require.NoError(t, err)
+	return floor{structural: schema, shape: shape, rules: cel.NewValidator(schema, true, celconfig.PerCallLimit)}
+}
+
+// refuses lists what is wrong with an object, unknown fields included: kubectl reports those by default.
+func (f floor) refuses(t *testing.T, object *unstructured.Unstructured) []string {
+	t.Helper()
+	fields := object.DeepCopy().Object
+	defaulting.Default(fields, f.structural)
+	var found []string
+	for _, unknown := range pruning.PruneWithOptions(fields, f.structural, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
+		found = append(found, unknown+": unknown field")
+	}
+	problems := validation.ValidateCustomResource(nil, fields, f.shape)
+	if len(problems) == 0 {
+		problems, _ = f.rules.Validate(t.Context(), field.NewPath("root"), f.structural, fields, nil, celconfig.RuntimeCELCostBudget)
+	}
+	for _, problem := range problems {
+		found = append(found, problem.Error())
+	}
+	return found
+}
+
+func sample(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	return read(t, "../deploy/samples/glance.yaml")[0]
+}
+
+func read(t *testing.T, file string) []*unstructured.Unstructured {
+	t.Helper()
+	content, err := os.Open(file)
+	require.NoError(t, err)
+	defer content.Close()
+	var all []*unstructured.Unstructured
+	for decoder := yaml.NewYAMLOrJSONDecoder(content, 4096); ; {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			require.NoError(t, err, "%s", file)
+		}
+		if len(object.Object) > 0 {
+			all = append(all, object)
+		}
+	}
+}
