@@ -70,7 +70,7 @@ type schema struct{ expanded, migrated, contracted string }
 var truth = map[string]string{
 	"r:2026.1": "2026.1", "r:2026.1-p1": "2026.1", "r:stable": "2026.1",
 	"r:2026.2": "2026.2", "r:2026.2-p1": "2026.2", "r:next": "2026.2", "r:newer": "2026.2",
-	"r:2027.1": "2027.1",
+	"r:2027.1": "2027.1", "r:2025.2": "2025.2", "r:stable@sha256:a": "2026.1", "r:2026.2@sha256:b": "2026.2",
 }
 
 // rest lets everything happen that happens by itself.
