@@ -21,8 +21,8 @@ func Advise(s State, before *Desired, d Desired) []string {
 		if s.Phase == Contracting {
 			say("abort while contract runs: it may already have dropped columns that %s reads. If pods of %s fail afterwards, go forward to %s again or restore a backup", s.Installed, s.Installed, s.Target)
 		}
-		if (comparable && equal(s.Target, tagged.String())) || (!comparable && d.Image.String() == s.TargetImage) {
-			say("the abort keeps the pods on %s, but the image still names %s: set it back too, the database sync waits for that", orUnknown(s.InstalledImage), d.Image)
+		if (comparable && equal(s.Target, tagged.String())) || runs(s.TargetImage, d.Image) {
+			say("the abort keeps the pods on %s, but the image is still %s: set it back too, the database sync waits for that", orUnknown(s.InstalledImage), d.Image)
 		}
 	case s.Walking() && s.TargetImage != d.Image.String():
 		say("the upgrade %s → %s re-enters at %s with %s", s.Installed, s.Target, Expanding, d.Image)
