@@ -101,13 +101,13 @@ func (r *Reconciler) serve(ctx context.Context, s upgrade.State, image string, w
 	switch {
 	case seen.deployment == nil:
 		return r.create(ctx, render.Creation(rendered), &appsv1.Deployment{}, found, func(live client.Object) error {
-			merged, _ := render.Merge(live.(*appsv1.Deployment), rendered)
+			merged, _ := render.Merge(live.(*appsv1.Deployment), rendered, true)
 			return r.update(ctx, merged)
 		})
 	case !ours(seen.deployment, w):
 		found.names = append(found.names, "Deployment "+rendered.Name)
 	case seen.deployment.DeletionTimestamp == nil:
-		if merged, changes := render.Merge(seen.deployment, rendered); changes {
+		if merged, changes := render.Merge(seen.deployment, rendered, !upgrade.Noted(s, seen.Observed)); changes {
 			return r.update(ctx, merged)
 		}
 	}

@@ -51,9 +51,9 @@ func Creation(rendered *appsv1.Deployment) *appsv1.Deployment {
 // Merge puts a rendered Deployment over the live one. It leaves alone what it
 // does not render (replicas that an autoscaler owns, a restart that a person
 // asked for), and changes is false when live is as it should be. The note of
-// the recorded state follows the pods: it alone is no reason to write.
-func Merge(live, rendered *appsv1.Deployment) (merged *appsv1.Deployment, changes bool) {
-	merged = live.DeepCopy()
+// the recorded state is written along; renote makes it a reason to write.
+func Merge(live, rendered *appsv1.Deployment, renote bool) (merged *appsv1.Deployment, changes bool) {
+	merged, changes = live.DeepCopy(), renote
 	if !UpToDate(live, rendered) {
 		changes = true
 		template := *rendered.Spec.Template.DeepCopy()
@@ -142,7 +142,7 @@ func (w Workload) template(image string) corev1.PodTemplateSpec {
 
 // Record writes a state for AnnotationRecord.
 func Record(s upgrade.State) string {
-	raw, err := json.Marshal(note{s.Installed, s.InstalledImage, s.Target, s.TargetImage, s.AbortedImage, s.Attempt})
+	raw, err := json.Marshal(note{s.Installed, s.InstalledImage, s.Target, s.TargetImage, s.Phase, s.AbortedImage, s.Attempt})
 	if err != nil {
 		return ""
 	}
@@ -157,14 +157,15 @@ func ReadRecord(text string) (upgrade.State, bool) {
 		return upgrade.State{}, false
 	}
 	return upgrade.State{Installed: n.InstalledRelease, InstalledImage: n.InstalledImage, Target: n.TargetRelease, TargetImage: n.TargetImage,
-		AbortedImage: n.AbortedImage, Attempt: n.Attempt}, true
+		Phase: n.Phase, AbortedImage: n.AbortedImage, Attempt: n.Attempt}, true
 }
 
 type note struct {
-	InstalledRelease string `json:"installedRelease,omitempty"`
-	InstalledImage   string `json:"installedImage,omitempty"`
-	TargetRelease    string `json:"targetRelease,omitempty"`
-	TargetImage      string `json:"targetImage,omitempty"`
-	AbortedImage     string `json:"abortedImage,omitempty"`
-	Attempt          int64  `json:"attempt,omitempty"`
+	InstalledRelease string        `json:"installedRelease,omitempty"`
+	InstalledImage   string        `json:"installedImage,omitempty"`
+	TargetRelease    string        `json:"targetRelease,omitempty"`
+	TargetImage      string        `json:"targetImage,omitempty"`
+	Phase            upgrade.Phase `json:"upgradePhase,omitempty"`
+	AbortedImage     string        `json:"abortedImage,omitempty"`
+	Attempt          int64         `json:"upgradeAttempt,omitempty"`
 }

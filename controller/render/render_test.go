@@ -157,14 +157,14 @@ func TestReplicasAreWrittenOnceUnlessAsked(t *testing.T) {
 
 	live := asStored(first)
 	live.Spec.Replicas = ptr.To[int32](7) // an autoscaler's
-	merged, changes := render.Merge(live, render.Deployment(unset, "i:1", upgrade.State{}))
+	merged, changes := render.Merge(live, render.Deployment(unset, "i:1", upgrade.State{}), false)
 	assert.False(t, changes)
-	merged, changes = render.Merge(live, render.Deployment(unset, "i:2", upgrade.State{}))
+	merged, changes = render.Merge(live, render.Deployment(unset, "i:2", upgrade.State{}), false)
 	assert.True(t, changes)
 	assert.Equal(t, int32(7), *merged.Spec.Replicas)
 
 	asked := workload(build.Replicas(2))
-	merged, changes = render.Merge(live, render.Deployment(asked, "i:1", upgrade.State{}))
+	merged, changes = render.Merge(live, render.Deployment(asked, "i:1", upgrade.State{}), false)
 	assert.True(t, changes)
 	assert.Equal(t, int32(2), *merged.Spec.Replicas)
 }
@@ -174,31 +174,34 @@ func TestMergeWritesOnlyWhatIsRendered(t *testing.T) {
 	live := asStored(render.Creation(rendered))
 	live.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] = "now"
 
-	_, changes := render.Merge(live, rendered)
+	_, changes := render.Merge(live, rendered, false)
 	assert.False(t, changes, "a restart that a person asked for is not drift")
 
-	_, changes = render.Merge(live, render.Deployment(workload(), "i:1", upgrade.State{Installed: "2026.2"}))
+	_, changes = render.Merge(live, render.Deployment(workload(), "i:1", upgrade.State{Installed: "2026.2"}), false)
 	assert.False(t, changes, "the note alone is no reason to write")
+	merged, changes := render.Merge(live, render.Deployment(workload(), "i:1", upgrade.State{Installed: "2026.2"}), true)
+	assert.True(t, changes, "unless it is out of date")
+	assert.Equal(t, live.Spec, merged.Spec, "and then nothing else is written")
 
-	merged, changes := render.Merge(live, render.Deployment(workload(), "i:2", upgrade.State{Installed: "2026.1"}))
+	merged, changes = render.Merge(live, render.Deployment(workload(), "i:2", upgrade.State{Installed: "2026.1"}), false)
 	assert.True(t, changes)
 	assert.Equal(t, "now", merged.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"])
 
 	drifted := live.DeepCopy()
 	drifted.Spec.Template.Spec.Containers[0].Image = "somebody/else:1"
-	merged, changes = render.Merge(drifted, rendered)
+	merged, changes = render.Merge(drifted, rendered, false)
 	assert.True(t, changes, "an image set by hand is put back")
 	assert.Equal(t, "i:1", merged.Spec.Template.Spec.Containers[0].Image)
 
 	stripped := live.DeepCopy()
 	stripped.Labels = nil
-	merged, changes = render.Merge(stripped, rendered)
+	merged, changes = render.Merge(stripped, rendered, false)
 	assert.True(t, changes)
 	assert.Equal(t, render.ManagedBy, merged.Labels[render.LabelManagedBy])
 }
 
 func TestRecordIsReadBack(t *testing.T) {
-	s := upgrade.State{Installed: "2026.1", InstalledImage: "r:1", Target: "2026.2", TargetImage: "r:2", AbortedImage: "r:0", Attempt: 4}
+	s := upgrade.State{Installed: "2026.1", InstalledImage: "r:1", Target: "2026.2", TargetImage: "r:2", Phase: upgrade.RollingUpdate, AbortedImage: "r:0", Attempt: 4}
 	got, ok := render.ReadRecord(render.Record(s))
 	assert.True(t, ok)
 	assert.Equal(t, s, got)
