@@ -45,9 +45,12 @@ var (
 	PhaseTasks = []Task{Expand, Migrate, Contract}
 )
 
+// taskOf is the task of each phase that runs one.
+var taskOf = map[Phase]Task{Expanding: Expand, Migrating: Migrate, Contracting: Contract}
+
 // PhaseTask is the task that a phase runs; RollingUpdate runs none.
 func PhaseTask(p Phase) (Task, bool) {
-	task, ok := map[Phase]Task{Expanding: Expand, Migrating: Migrate, Contracting: Contract}[p]
+	task, ok := taskOf[p]
 	return task, ok
 }
 
