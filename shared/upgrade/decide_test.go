@@ -127,9 +127,15 @@ func TestTheImageOfAWalkChangesOnlyBetweenJobs(t *testing.T) {
 			}
 		}
 	}
-	complete := map[Task]Job{Contract: {Standing: Current, Progress: Complete}}
-	got := Decide(upgrading(Contracting), wish("2026.2", "r:2026.2-p1"), Observed{Jobs: complete})
-	assert.Equal(t, installed("2026.2", "r:2026.2"), got.Next, "a finished contract is promoted first; the new image is a patch then")
+	// A status that was lost comes back at the rollout, behind its own contract.
+	for _, p := range []Phase{RollingUpdate, Contracting} {
+		at := func(progress Progress) Decision {
+			return Decide(upgrading(p), wish("2026.2", "r:2026.2-p1"), Observed{Jobs: map[Task]Job{Contract: {Standing: Current, Progress: progress}}})
+		}
+		assert.Equal(t, installed("2026.2", "r:2026.2"), at(Complete).Next, "a finished contract is promoted first; the new image is a patch then")
+		assert.Equal(t, Wait, at(Running).Step)
+		assert.Equal(t, DeleteJob, at(Pending).Step)
+	}
 }
 
 func TestAnAbortNeverUndoesAContractThatIsDone(t *testing.T) {

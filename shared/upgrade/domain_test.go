@@ -83,7 +83,7 @@ func everyWish(use func(Desired)) {
 var jobClasses = []Job{
 	{},
 	{Standing: Foreign, Progress: Running}, {Standing: Foreign, Progress: Complete},
-	{Standing: Leaving, Progress: Running},
+	{Standing: Leaving}, {Standing: Leaving, Progress: Running}, {Standing: Leaving, Progress: Complete},
 	{Standing: Stale, Progress: Pending}, {Standing: Stale, Progress: Running}, {Standing: Stale, Progress: Complete}, {Standing: Stale, Progress: Failed},
 	{Standing: Current, Progress: Pending}, {Standing: Current, Progress: Pending, Revised: true}, {Standing: Current, Progress: Running},
 	{Standing: Current, Progress: Ending}, {Standing: Current, Progress: Complete}, {Standing: Current, Progress: Failed},
@@ -138,10 +138,10 @@ func deploymentClasses(from, to string) []Deployment {
 	add(func(*Deployment) {})
 	add(func(d *Deployment) { *d = Deployment{} })
 	add(func(d *Deployment) { *d = Deployment{Images: []string{from}, Pods: 1} })
+	add(func(d *Deployment) { d.Image, d.Images = from, []string{from} })
 	add(func(d *Deployment) { d.Standing = Foreign })
 	add(func(d *Deployment) { d.Standing = Leaving })
 	add(func(d *Deployment) { d.Paused = true })
-	add(func(d *Deployment) { d.Image, d.Images = from, []string{from} })
 	add(func(d *Deployment) { d.Unobserved = true })
 	add(func(d *Deployment) { d.Unrendered = true })
 	add(func(d *Deployment) {
@@ -199,8 +199,11 @@ func everySituation(share, shares int, use func(*situation)) {
 		}
 		deployments := deploymentClasses(from, to)
 		judged := Check(k.s, k.d) == nil
-		gated := judged && !Aborts(k.s, k.d) && k.s.Phase != Expanding && k.s.Phase != Migrating
-		if !gated {
+		gated := judged && (k.s.Phase == RollingUpdate || k.s.Phase == Contracting) && k.d.Image.String() == k.s.TargetImage
+		switch {
+		case !k.s.Walking() && judged:
+			deployments = deployments[:6]
+		case !gated:
 			deployments = deployments[:2]
 		}
 		situations := jobSituations(taskNow(k.s))

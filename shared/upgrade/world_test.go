@@ -242,12 +242,19 @@ func (w *world) happenings() []happening {
 	}
 	happen("reconcile", func(w *world) { w.reconcile() })
 	for i, task := range Tasks {
+		job := w.jobs[i]
+		if !job.exists || !job.foreign && !job.leaving && (job.progress == Complete || job.progress == Failed) {
+			continue
+		}
 		happen("Job "+string(task), func(w *world) { w.progress(&w.jobs[i]) })
-		if w.failures > 0 && w.jobs[i].alive() && !w.jobs[i].leaving && w.jobs[i].progress == Running {
+		if w.failures > 0 && job.alive() && !job.leaving && job.progress == Running {
 			happen("Job "+string(task)+" fails", func(w *world) { w.jobs[i].progress = Failed; w.failures-- })
 		}
 	}
-	happen("rollout", func(w *world) { w.api.roll(int(w.replicas)) })
+	rolled := w.api
+	if rolled.roll(int(w.replicas)); rolled != w.api {
+		happen("rollout", func(w *world) { w.api = rolled })
+	}
 	for i, pod := range w.api.pods {
 		switch pod.stage {
 		case starting:
