@@ -1,0 +1,184 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
+)
+
+// The stand-ins: see the package comment.
+const (
+	Repository = "localhost/glance"
+	TagBefore  = "bookworm"
+	TagAfter   = "trixie"
+
+	ReleaseBefore = "2026.1"
+	ReleaseAfter  = "2026.2"
+	ReleaseBeyond = "2027.1"
+
+	HeadBefore = "wallaby_contract01"
+	HeadAfter  = "2024_1_contract01"
+)
+
+// DatabaseSecret is the Secret that a Glance's manifest names.
+const DatabaseSecret = "glance-database"
+
+// Glance is one object, with what a test varies.
+type Glance struct {
+	Namespace string
+	Name      string
+	Release   string
+	Tag       string
+	Replicas  int
+}
+
+// Key is its place.
+func (g Glance) Key() client.ObjectKey {
+	return client.ObjectKey{Namespace: g.Namespace, Name: g.Name}
+}
+
+// Manifest is what a user writes.
+func (g Glance) Manifest() string {
+	return fmt.Sprintf(`apiVersion: openstack.c5c3.io/v1alpha1
+kind: Glance
+metadata:
+  name: %s
+  namespace: %s
+spec:
+  openStackRelease: "%s"
+  image:
+    repository: %s
+    tag: %s
+  database:
+    secretRef:
+      name: %s
+  deployment:
+    replicas: %d
+    resources:
+      requests: {cpu: 50m, memory: 192Mi}
+  extraConfig:
+    DEFAULT:
+      enabled_backends: fs:file
+    glance_store:
+      default_backend: fs
+    fs:
+      filesystem_store_datadir: /var/lib/glance/images
+`, g.Name, g.Namespace, g.Release, Repository, g.Tag, DatabaseSecret, g.Replicas)
+}
+
+// Namespace makes an empty namespace that enforces Pod Security restricted. One that exists is deleted first, with all
+// that is in it.
+func (s *Stage) Namespace(ctx context.Context, name string) error {
+	if err := s.RemoveNamespace(ctx, name); err != nil {
+		return err
+	}
+	err := s.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}})
+	if err != nil {
+		return fmt.Errorf("create namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// RemoveNamespace deletes a namespace, if it is there, and waits until it is gone.
+func (s *Stage) RemoveNamespace(ctx context.Context, name string) error {
+	err := s.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete namespace %s: %w", name, err)
+	}
+	return s.Await(ctx, "namespace "+name+" to be gone", 3*time.Minute, func(ctx context.Context) (bool, string, error) {
+		var n corev1.Namespace
+		err := s.Client.Get(ctx, client.ObjectKey{Name: name}, &n)
+		if apierrors.IsNotFound(err) {
+			return true, "", nil
+		}
+		if err != nil {
+			return false, err.Error(), nil
+		}
+		var seen []string
+		for _, c := range n.Status.Conditions {
+			if c.Status == corev1.ConditionTrue {
+				seen = append(seen, c.Message)
+			}
+		}
+		return false, strings.Join(seen, "; "), nil
+	})
+}
+
+// PutConnection makes the Secret that a Glance's manifest names.
+func (s *Stage) PutConnection(ctx context.Context, namespace, url string) error {
+	err := s.Client.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: DatabaseSecret},
+		StringData: map[string]string{"connection": url},
+	})
+	if err != nil {
+		return fmt.Errorf("create secret %s: %w", DatabaseSecret, err)
+	}
+	return nil
+}
+
+// Get reads an object.
+func (s *Stage) Get(ctx context.Context, key client.ObjectKey) (*v1alpha1.Glance, error) {
+	g := &v1alpha1.Glance{}
+	if err := s.Client.Get(ctx, key, g); err != nil {
+		return nil, fmt.Errorf("get glance %s: %w", key, err)
+	}
+	return g, nil
+}
+
+// Condition is one of the object's conditions; an empty one when it is not there yet.
+func Condition(g *v1alpha1.Glance, kind string) metav1.Condition {
+	if c := meta.FindStatusCondition(g.Status.Conditions, kind); c != nil {
+		return *c
+	}
+	return metav1.Condition{Type: kind}
+}
+
+// Ready tells whether the object is Ready for what its spec asks now.
+func Ready(g *v1alpha1.Glance) bool {
+	c := Condition(g, v1alpha1.ConditionReady)
+	return c.Status == metav1.ConditionTrue && c.ObservedGeneration == g.Generation
+}
+
+// AwaitReady waits until the object is Ready.
+func (s *Stage) AwaitReady(ctx context.Context, key client.ObjectKey, patience time.Duration) error {
+	return s.AwaitGlance(ctx, key, fmt.Sprintf("glance %s to be Ready", key.Name), patience, Ready)
+}
+
+// AwaitGlance waits until the object is as wanted. What it says meanwhile are the object's own words.
+func (s *Stage) AwaitGlance(ctx context.Context, key client.ObjectKey, what string, patience time.Duration, wanted func(*v1alpha1.Glance) bool) error {
+	return s.Await(ctx, what, patience, func(ctx context.Context) (bool, string, error) {
+		g, err := s.Get(ctx, key)
+		if err != nil {
+			return false, err.Error(), nil
+		}
+		return wanted(g), Words(g), nil
+	})
+}
+
+// Words is what the object says of itself.
+func Words(g *v1alpha1.Glance) string {
+	var words []string
+	for _, kind := range []string{v1alpha1.ConditionDatabaseReady, v1alpha1.ConditionDeploymentReady} {
+		c := Condition(g, kind)
+		if c.Status != metav1.ConditionTrue && c.Message != "" {
+			words = append(words, fmt.Sprintf("%s: %s", c.Reason, c.Message))
+		}
+	}
+	if len(words) == 0 {
+		return "nothing to report"
+	}
+	return strings.Join(words, "; ")
+}
