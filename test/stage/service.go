@@ -65,6 +65,8 @@ spec:
     replicas: %d
     resources:
       requests: {cpu: 50m, memory: 192Mi}
+  apiServer:
+    uwsgi: {processes: 1, threads: 8}
   extraConfig:
     DEFAULT:
       enabled_backends: fs:file

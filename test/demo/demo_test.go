@@ -1,0 +1,49 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/c5c3/openstack-upgrade/test/stage"
+	"github.com/c5c3/openstack-upgrade/test/traffic/ledger"
+)
+
+func promised() results {
+	return results{
+		installed: stage.ReleaseAfter, headsBefore: []string{stage.HeadBefore}, headsAfter: []string{stage.HeadAfter},
+		spans: make([]stage.Span, 4), aborted: "Upgrade aborted", refused: len(refused),
+		upgrade:  stage.Tally{Status: 5, Jobs: 3, Deployment: 1, Events: 5, Words: 2, Cleanup: 1, Sync: 1},
+		requests: ledger.Summary{Sent: fewestRequests},
+	}
+}
+
+func TestTheDemoFailsWhenAnyNumberIsWrong(t *testing.T) {
+	if wrong := promised().wrong(); len(wrong) > 0 {
+		t.Fatalf("what was promised counts as wrong: %v", wrong)
+	}
+	for name, spoil := range map[string]func(*results){
+		"release":     func(r *results) { r.installed = stage.ReleaseBefore },
+		"heads":       func(r *results) { r.headsAfter = r.headsBefore },
+		"two heads":   func(r *results) { r.headsAfter = append(r.headsAfter, stage.HeadBefore) },
+		"phases":      func(r *results) { r.spans = r.spans[1:] },
+		"abort":       func(r *results) { r.aborted = "" },
+		"core writes": func(r *results) { r.upgrade.Jobs++ },
+		"all writes":  func(r *results) { r.upgrade.Words += 3 },
+		"reads":       func(r *results) { r.upgrade.Reads = make([]stage.Call, mostReads+1) },
+		"failed":      func(r *results) { r.requests.Failed = 1 },
+		"lost":        func(r *results) { r.requests.Lost = 1 },
+		"too few":     func(r *results) { r.requests.Sent-- },
+	} {
+		r := promised()
+		spoil(&r)
+		if len(r.wrong()) != 1 {
+			t.Errorf("%s: %v", name, r.wrong())
+		}
+	}
+}
+
+func TestTheSummarySaysHowManyRequestsFailed(t *testing.T) {
+	if all := strings.Join(promised().lines(), "\n"); !strings.Contains(all, "requests: 1000 sent, 0 failed") {
+		t.Errorf("the summary reads\n%s", all)
+	}
+}
