@@ -1,6 +1,7 @@
 package harness_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,14 +38,20 @@ func TestTheControllerRunsAsItIsShipped(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)
 	ns := env.Namespace(t)
+	awaitLook := func(mark harness.Mark, who harness.Actor) {
+		env.Eventually(t, harness.Patience, "the controller to look at Glances", func(context.Context) string {
+			calls := env.CallsSince(t, mark, who)
+			return lack(len(calls.Where(harness.On("glances"))) > 0, "it asked for\n%s", calls)
+		})
+	}
 	mark := env.Mark(t)
 	controller := env.StartController(t, ns)
-	require.NotEmpty(t, env.CallsSince(t, mark, controller.Actor).Where(harness.On("glances")), "it looks at Glances")
+	awaitLook(mark, controller.Actor)
 
 	controller.Kill(t)
 	mark = env.Mark(t)
 	again := env.StartController(t, ns)
-	require.NotEmpty(t, env.CallsSince(t, mark, again.Actor).Where(harness.On("glances")), "and does so again after a crash")
+	awaitLook(mark, again.Actor)
 	again.Stop(t)
-	require.Empty(t, env.CallsSince(t, mark, harness.Actor{User: again.Actor.User, Agent: again.Actor.Agent}).Where(harness.Refused), "nothing it asked for was refused")
+	require.Empty(t, env.CallsSince(t, mark, again.Actor).Where(harness.Refused), "nothing it asked for was refused")
 }
