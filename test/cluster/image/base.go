@@ -76,8 +76,8 @@ func findToolchain(ctx context.Context) (toolchain, error) {
 func ensureBusybox(ctx context.Context, log Log, dir string) (string, error) {
 	path := filepath.Join(dir, "busybox")
 	err := once(ctx, log, path, func() error {
-		work, err := os.MkdirTemp(dir, "making-busybox-")
-		if err != nil {
+		work := path + ".making"
+		if err := makeEmpty(work); err != nil {
 			return err
 		}
 		defer os.RemoveAll(work)
@@ -167,7 +167,7 @@ func store(ctx context.Context, log Log, dir, name string, img archive.Image) (r
 	}
 	img.Ref = name + ":" + hex.EncodeToString(sum.Sum(nil)[:6])
 
-	unlock, err := lock(ctx, log, filepath.Join(dir, stem(img.Ref)+".lock"))
+	unlock, err := lock(ctx, log, filepath.Join(dir, stem(img.Ref)+".lock"), img.Ref)
 	if err != nil {
 		return "", err
 	}

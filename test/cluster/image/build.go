@@ -57,6 +57,9 @@ func Build(ctx context.Context, log Log, dockerfile, contextDir, ref string, bui
 	return path, nil
 }
 
+// quiet is the log of what takes no time.
+func quiet(string, ...any) {}
+
 func checkBuild(dockerfile, contextDir, ref string) error {
 	if ref == "" {
 		return fmt.Errorf("build %s: the reference is empty; name it like localhost/webhook:dev", dockerfile)
@@ -84,11 +87,17 @@ func bud(ctx context.Context, log Log, dir, path, dockerfile, contextDir, ref st
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		line = append(line, "--build-arg", name+"="+args[name])
 	}
-	unlock, err := lock(ctx, log, filepath.Join(dir, stem(ref)+".lock"))
+	// One build at a time: they would only share the machine's few cores, and alone one knows whose leftovers are whose.
+	unlock, err := lock(ctx, log, filepath.Join(dir, "build.lock"), "another Dockerfile")
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	for _, leftover := range [][]string{{"rm", "--all"}, {"rmi", "--prune"}} {
+		if err := run(ctx, quiet, "clear the build storage", "", buildah(ctx, dir, leftover...)); err != nil {
+			return err
+		}
+	}
 	transcript := filepath.Join(dir, stem(ref)+".log")
 	if err := run(ctx, log, "build "+ref, transcript, buildah(ctx, dir, append(line, contextDir)...)); err != nil {
 		return err

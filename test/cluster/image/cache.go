@@ -30,7 +30,7 @@ func once(ctx context.Context, log Log, path string, make func() error) error {
 	if present(path) {
 		return nil
 	}
-	unlock, err := lock(ctx, log, path+".lock")
+	unlock, err := lock(ctx, log, path+".lock", filepath.Base(path))
 	if err != nil {
 		return err
 	}
@@ -46,8 +46,8 @@ func present(path string) bool {
 	return err == nil
 }
 
-// lock waits until no other process works under the lock at path.
-func lock(ctx context.Context, log Log, path string) (unlock func(), err error) {
+// lock waits until no other process holds the lock at path and works on what it guards.
+func lock(ctx context.Context, log Log, path, what string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
@@ -62,7 +62,7 @@ func lock(ctx context.Context, log Log, path string) (unlock func(), err error) 
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
 		}
 		if time.Since(said) >= every {
-			log("waiting for another process that makes %s: %s", strings.TrimSuffix(filepath.Base(path), ".lock"), since(start))
+			log("waiting for another process that works on %s: %s", what, since(start))
 			said = time.Now()
 		}
 		select {

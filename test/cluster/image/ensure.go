@@ -42,8 +42,8 @@ func Ensure(ctx context.Context, log Log, name string) (tarPath string, err erro
 
 // bootstrap makes the root file system aside and the image from it; path appears when it is whole.
 func bootstrap(ctx context.Context, log Log, r Recipe, path string) error {
-	work, err := os.MkdirTemp(filepath.Dir(path), "making-"+r.Name+"-")
-	if err != nil {
+	work := strings.TrimSuffix(path, ".tar") + ".making"
+	if err := makeEmpty(work); err != nil {
 		return fmt.Errorf("make image %s: %w", r.Name, err)
 	}
 	defer os.RemoveAll(work)
@@ -98,6 +98,14 @@ func bootstrapArgs(r Recipe, work, root string) ([]string, error) {
 		args = append(args, mirror)
 	}
 	return args, nil
+}
+
+// makeEmpty makes dir empty; what a killed run left in it goes.
+func makeEmpty(dir string) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	return os.Mkdir(dir, 0o755)
 }
 
 // deferCompiling keeps every Python package from compiling itself: a start of the interpreter for each of some two

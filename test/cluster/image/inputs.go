@@ -1,7 +1,6 @@
 package image
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -11,10 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
-// inputsKey is the hash of all that a build reads. It may take in a file that the build leaves out, never the reverse.
+// inputsKey is the hash of all that a build reads.
 func inputsKey(dockerfile, contextDir, ref, goVersion string, args map[string]string) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q\n", ref, goVersion)
@@ -24,7 +22,7 @@ func inputsKey(dockerfile, contextDir, ref, goVersion string, args map[string]st
 	if err := hashFile(sum, dockerfile); err != nil {
 		return "", err
 	}
-	left, err := leftOut(contextDir)
+	ignored, err := readIgnored(contextDir)
 	if err != nil {
 		return "", err
 	}
@@ -36,10 +34,12 @@ func inputsKey(dockerfile, contextDir, ref, goVersion string, args map[string]st
 		if err != nil {
 			return err
 		}
-		if left[name] {
-			if entry.IsDir() {
-				return filepath.SkipDir
-			}
+		switch {
+		case name == ".":
+			return nil
+		case ignored.leavesOut(name) && entry.IsDir() && !ignored.mayTakeIn(name):
+			return filepath.SkipDir
+		case ignored.leavesOut(name), entry.IsDir():
 			return nil
 		}
 		info, err := entry.Info()
@@ -72,30 +72,4 @@ func hashFile(to io.Writer, path string) error {
 	size, err := io.Copy(to, file)
 	fmt.Fprintf(to, "\n%d\n", size)
 	return err
-}
-
-// leftOut reads the plain paths of .dockerignore. Patterns, and files that take something back in, are not told apart
-// here: then more is hashed, which costs a build too many and never one too few.
-func leftOut(contextDir string) (map[string]bool, error) {
-	left := map[string]bool{}
-	file, err := os.Open(filepath.Join(contextDir, ".dockerignore"))
-	if os.IsNotExist(err) {
-		return left, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		line := strings.TrimSpace(lines.Text())
-		switch {
-		case line == "" || strings.HasPrefix(line, "#"):
-		case strings.HasPrefix(line, "!"):
-			return map[string]bool{}, nil
-		case !strings.ContainsAny(line, `*?[\`):
-			left[strings.TrimPrefix(filepath.Clean("/"+line), "/")] = true
-		}
-	}
-	return left, lines.Err()
 }

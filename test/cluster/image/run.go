@@ -22,7 +22,7 @@ const every = 15 * time.Second
 func run(ctx context.Context, log Log, deed, transcript string, cmd *exec.Cmd) error {
 	start := time.Now()
 	log("%s", deed)
-	said := &lastLine{}
+	said := &lastLines{}
 	if transcript != "" {
 		file, err := os.Create(transcript)
 		if err != nil {
@@ -48,11 +48,11 @@ func run(ctx context.Context, log Log, deed, transcript string, cmd *exec.Cmd) e
 				return fmt.Errorf("%s: stopped after %s: %w", deed, since(start), context.Cause(ctx))
 			}
 			if err != nil {
-				return fmt.Errorf("%s: %w: %s%s", deed, err, said, seeAlso(transcript))
+				return fmt.Errorf("%s: %w: %s%s", deed, err, said.last(5), seeAlso(transcript))
 			}
 			return nil
 		case <-tick.C:
-			log("%s: %s, %s", deed, since(start), said)
+			log("%s: %s, %s", deed, since(start), said.last(1))
 		}
 	}
 }
@@ -79,15 +79,15 @@ func seeAlso(transcript string) string {
 	return " (all of it: " + filepath.Clean(transcript) + ")"
 }
 
-// lastLine remembers the last line written to it, and hands everything on to the file.
-type lastLine struct {
-	mu   sync.Mutex
-	file *os.File
-	line string
-	rest []byte
+// lastLines remembers the end of what is written to it, and hands everything on to the file.
+type lastLines struct {
+	mu    sync.Mutex
+	file  *os.File
+	lines []string
+	rest  []byte
 }
 
-func (l *lastLine) Write(p []byte) (int, error) {
+func (l *lastLines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.file != nil {
@@ -107,18 +107,20 @@ func (l *lastLine) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (l *lastLine) keep(line string) {
+func (l *lastLines) keep(line string) {
 	if line = strings.TrimSpace(line); line != "" {
-		l.line = line
+		l.lines = append(l.lines[max(0, len(l.lines)-9):], line)
 	}
 }
 
-func (l *lastLine) String() string {
+// last is the last n lines as one: the program that fails last is often not the one that knows why.
+func (l *lastLines) last(n int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.keep(string(l.rest))
-	if l.line == "" {
+	l.rest = nil
+	if len(l.lines) == 0 {
 		return "it said nothing"
 	}
-	return l.line
+	return strings.Join(l.lines[max(0, len(l.lines)-n):], "; ")
 }
