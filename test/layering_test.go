@@ -235,7 +235,7 @@ func listTree(t *testing.T) tree {
 	t.Helper()
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
-	cmd := exec.Command("go", "list", "-e", "-deps", "-json=ImportPath,Name,Dir,Standard,GoFiles,Imports", "./...")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-e", "-deps", "-json=ImportPath,Name,Dir,Standard,GoFiles,Imports", "./...")
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	output, err := cmd.StdoutPipe()
 	require.NoError(t, err)

@@ -82,10 +82,10 @@ func TestArgumentsAndPortsAreWhatTheBinariesUnderstand(t *testing.T) {
 			for _, port := range container.Ports {
 				flag := flagOf[port.Name]
 				require.NotEmpty(t, flag, "port %s belongs to no flag", port.Name)
-				line := text[strings.Index(text, "-"+flag+" "):]
-				require.Contains(t, line, `(default "`, "the default of --%s", flag)
-				_, line, _ = strings.Cut(line, `(default "`)
-				address, _, _ := strings.Cut(line, `"`)
+				_, rest, _ := strings.Cut(text, "-"+flag+" ")
+				_, rest, _ = strings.Cut(rest, `(default "`)
+				address, _, found := strings.Cut(rest, `"`)
+				require.True(t, found, "%s --help tells no default of --%s", deployment.Name, flag)
 				assert.Equal(t, address, ":"+decimal(port.ContainerPort), "%s serves %s", deployment.Name, port.Name)
 			}
 		}

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -175,7 +174,7 @@ func eachFile(t *testing.T, judge func(p goPackage, name string, file *ast.File)
 			file, err := parser.ParseFile(files, filepath.Join(p.Dir, base), nil, 0)
 			require.NoError(t, err)
 			for _, found := range judge(p, name, file) {
-				t.Error(fmt.Sprintf("%s/%s: %s", name, base, found))
+				t.Errorf("%s/%s: %s", name, base, found)
 			}
 		}
 	}
