@@ -32,9 +32,8 @@ type Server struct {
 const nobody = 65534
 
 const (
-	server  = "mariadbd"
-	pkg     = "mariadb-server-core"
-	scripts = "/usr/share/mysql"
+	server = "mariadbd"
+	pkg    = "mariadb-server-core"
 )
 
 // Start starts a server, installing Debian's package first if it is missing.
@@ -112,8 +111,13 @@ func (s *Server) command(ctx context.Context, args ...string) *exec.Cmd {
 func (s *Server) fill(ctx context.Context) error {
 	script := strings.Builder{}
 	script.WriteString("CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n")
-	for _, name := range []string{"mysql_system_tables.sql", "mysql_system_tables_data.sql"} {
-		raw, err := os.ReadFile(filepath.Join(scripts, name))
+	for _, name := range []string{"system_tables.sql", "system_tables_data.sql"} {
+		// Since version 11 the server calls itself MariaDB in the names of its files too.
+		found, err := filepath.Glob("/usr/share/m[ay]*/m[ay]*_" + name)
+		if err != nil || len(found) == 0 {
+			return fmt.Errorf("%s of %s is not there: %w", name, pkg, errors.Join(err, os.ErrNotExist))
+		}
+		raw, err := os.ReadFile(found[0])
 		if err != nil {
 			return err
 		}
