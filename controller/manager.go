@@ -52,6 +52,9 @@ func run(ctx context.Context, config *rest.Config, o options, log logr.Logger) e
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
+	if err := fillCaches(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
 	meter := metrics.New(registry.Registry, version, time.Now())
 	for _, s := range service.All() {
 		r := &reconcile.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder(lease), Service: s, Meter: meter, Now: time.Now}
@@ -88,6 +91,22 @@ func scopedCache(o options) cache.Options {
 		}
 	}
 	return options
+}
+
+// fillCaches has every cache filled from the start, also while another replica
+// leads: readiness then means that this one may take over at once, and a right
+// that is missing shows before it is needed.
+func fillCaches(ctx context.Context, c cache.Cache) error {
+	kinds := []client.Object{&batchv1.Job{}, &appsv1.Deployment{}, &corev1.Service{}, &corev1.ConfigMap{}, &corev1.Pod{}}
+	for _, s := range service.All() {
+		kinds = append(kinds, s.New())
+	}
+	for _, kind := range kinds {
+		if _, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("watch %T: %w", kind, err)
+		}
+	}
+	return nil
 }
 
 // slim drops from a pod what nobody here reads.

@@ -36,7 +36,8 @@ type Reconciler struct {
 	// Now tells the time.
 	Now func() time.Time
 
-	pace pace
+	pace    pace
+	written written
 }
 
 // Meter is told about phases and Jobs.
@@ -127,12 +128,13 @@ func (r *Reconciler) load(ctx context.Context, request ctrl.Request) (service.Ob
 	if err := r.Client.Get(ctx, request.NamespacedName, object); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.pace.forget(request.NamespacedName)
+			r.written.forget(request.NamespacedName)
 			r.Meter.Gone(r.Service.Kind, request.Namespace, request.Name)
 			return nil, nil
 		}
 		return nil, fmt.Errorf("get %s %s: %w", r.Service.Kind, request.NamespacedName, err)
 	}
-	if object.GetDeletionTimestamp() != nil {
+	if object.GetDeletionTimestamp() != nil || r.written.newer(request.NamespacedName, object, r.Now()) {
 		return nil, nil
 	}
 	return object, nil

@@ -80,6 +80,7 @@ func (r *Reconciler) record(ctx context.Context, object service.Object, w render
 	if err := r.Client.Status().Update(ctx, object); err != nil {
 		return 0, fmt.Errorf("record status: %w", err)
 	}
+	r.written.note(key, object, now)
 	r.tell(ctx, object, before, decision, now)
 	return 0, nil
 }
