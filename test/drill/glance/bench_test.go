@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -67,15 +67,19 @@ type world struct {
 	options string
 }
 
-var databases = make(chan int, 1)
+var databases atomic.Int32
 
-func init() { databases <- 0 }
-
-func newWorld(t *testing.T, withheld ...string) *world {
+// newWorld shares nothing with others, so they may go on at the same time.
+func newWorld(t *testing.T) *world {
 	t.Helper()
-	n := <-databases + 1
-	databases <- n
-	w := &world{T: t, name: fmt.Sprintf("glance%d", n)}
+	t.Parallel()
+	return newWorldAlone(t)
+}
+
+// newWorldAlone is for a test that changes the server itself.
+func newWorldAlone(t *testing.T, withheld ...string) *world {
+	t.Helper()
+	w := &world{T: t, name: fmt.Sprintf("glance%d", databases.Add(1))}
 	var err error
 	w.connection, err = server.Database(t.Context(), w.name, withheld...)
 	require.NoError(t, err)
@@ -148,16 +152,6 @@ func (w *world) sql(statement string, args ...any) {
 	defer pool.Close()
 	_, err = pool.ExecContext(w.Context(), statement, args...)
 	require.NoError(w, err)
-}
-
-func (w *world) ask(into any, query string, args ...any) {
-	w.Helper()
-	pool, err := schema.Connect(w.connection)
-	require.NoError(w, err)
-	defer pool.Close()
-	if err := pool.QueryRowContext(w.Context(), query, args...).Scan(into); !errors.Is(err, sql.ErrNoRows) {
-		require.NoError(w, err)
-	}
 }
 
 // started is a program that goes on.

@@ -130,13 +130,13 @@ func TestAServerThatRefusesTriggersStopsExpandBeforeItBegins(t *testing.T) {
 		assert.Equal(t, "2026_1_contract01", w.heads())
 	}
 	t.Run("as it is told to", func(t *testing.T) {
-		w := newWorld(t)
+		w := newWorldAlone(t)
 		w.must(a, "sync")
 		refused(w.told("refuse_triggers = true"), "Error 1419 (HY000): You do not have the SUPER privilege and binary logging is enabled")
 		w.must(b, "expand", "migrate", "contract")
 	})
 	t.Run("the server does not trust its users", func(t *testing.T) {
-		w := newWorld(t)
+		w := newWorldAlone(t)
 		w.must(a, "sync")
 		trust := func(on int) {
 			_, err := server.Root.ExecContext(t.Context(), "SET GLOBAL log_bin_trust_function_creators = ?", on)
@@ -148,7 +148,7 @@ func TestAServerThatRefusesTriggersStopsExpandBeforeItBegins(t *testing.T) {
 		w.must(b, "expand", "migrate", "contract")
 	})
 	t.Run("the user lacks the right", func(t *testing.T) {
-		w := newWorld(t, "TRIGGER")
+		w := newWorldAlone(t, "TRIGGER")
 		w.must(a, "sync")
 		refused(w, "TRIGGER command denied to user")
 		_, err := server.Root.ExecContext(t.Context(), "GRANT TRIGGER ON "+w.name+".* TO '"+w.name+"'@'%'")
