@@ -341,5 +341,9 @@ func assertTranscript(t *testing.T, file, story string) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	assert.Equal(t, string(want), story, "run with -update if the new text is better, and read it")
+	expected, got := strings.Split(string(want), "\n"), strings.Split(story, "\n")
+	for i := range min(len(expected), len(got)) {
+		require.Equal(t, expected[i], got[i], "%s line %d: run with -update if the new text is better, and read it", path, i+1)
+	}
+	require.Len(t, got, len(expected), "lines of %s", path)
 }

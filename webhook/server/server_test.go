@@ -202,9 +202,20 @@ func (s slow) Review([]byte) (*admissionv1.AdmissionReview, admission.Decision, 
 	return &admissionv1.AdmissionReview{Response: &admissionv1.AdmissionResponse{Allowed: true}}, admission.Decision{Verdict: admission.Allowed}, nil
 }
 
+func (s slow) wait(t *testing.T) {
+	t.Helper()
+	select {
+	case <-s.asked:
+	case <-time.After(soon):
+		t.Fatal("the call never arrived")
+	}
+}
+
 func TestStoppingWithdrawsReadinessThenFinishesWhatIsAsked(t *testing.T) {
 	pair := mint.Valid(t, 1, time.Hour)
 	judge := slow{asked: make(chan struct{}, 2), answer: make(chan struct{})}
+	release := sync.OnceFunc(func() { close(judge.answer) })
+	defer release()
 	w := start(t, judge, Config{ShutdownDelay: 300 * time.Millisecond}, pair)
 	c := client(t, true, pair)
 	answers := make(chan error, 2)
@@ -216,12 +227,12 @@ func TestStoppingWithdrawsReadinessThenFinishesWhatIsAsked(t *testing.T) {
 		answers <- err
 	}
 	go call()
-	<-judge.asked
+	judge.wait(t)
 
 	w.stop()
 	require.Eventually(t, func() bool { _, text := w.readiness(t); return text == "not ready: shutting down\n" }, soon, time.Millisecond)
 	go call() // calls that come before the cluster has noticed are answered too
-	<-judge.asked
+	judge.wait(t)
 	select {
 	case err := <-w.ended:
 		t.Fatalf("ended with calls open: %v", err)
@@ -229,7 +240,7 @@ func TestStoppingWithdrawsReadinessThenFinishesWhatIsAsked(t *testing.T) {
 	}
 	_, err := net.DialTimeout("tcp", w.ReviewAddress(), time.Second)
 	require.Error(t, err, "no new connection is taken after the delay")
-	close(judge.answer)
+	release()
 	require.NoError(t, <-answers)
 	require.NoError(t, <-answers)
 	require.NoError(t, <-w.ended)
@@ -261,7 +272,7 @@ func TestACallThatNeverEndsIsCutAndSaid(t *testing.T) {
 		_, _, _, err := post(c, w.url(), deletion)
 		cut <- err
 	}()
-	<-judge.asked
+	judge.wait(t)
 	w.stop()
 	require.EqualError(t, <-w.ended, "drain: calls that were still open after 50ms have been cut")
 	require.Error(t, <-cut)
