@@ -60,6 +60,8 @@ func glanceCommand(server v1alpha1.APIServerSpec) []string {
 		"uwsgi", "--http-socket", ":" + strconv.Itoa(glancePort), "--master", "--lazy-apps", "--need-app", "--enable-threads",
 		"--processes", number(server.UWSGI.Processes, 2), "--threads", number(server.UWSGI.Threads, 4),
 		"--hook-master-start", "unix_signal:15 gracefully_kill_them_all",
+		// The server closes after every answer; a client that is not told so sends its next request into the void.
+		"--add-header", "Connection: close",
 		"--module", "glance.common.wsgi_app:init_app()",
 	}
 	if server.UWSGI.ListenQueue > 0 {
