@@ -46,7 +46,8 @@ func (g Glance) Key() client.ObjectKey {
 	return client.ObjectKey{Namespace: g.Namespace, Name: g.Name}
 }
 
-// Manifest is what a user writes.
+// Manifest is what a user writes. There is no Keystone, so everyone may do everything: newer releases allow that only
+// under the older policy defaults.
 func (g Glance) Manifest() string {
 	return fmt.Sprintf(`apiVersion: openstack.c5c3.io/v1alpha1
 kind: Glance
@@ -72,6 +73,9 @@ spec:
       enabled_backends: fs:file
     glance_store:
       default_backend: fs
+    oslo_policy:
+      enforce_new_defaults: "false"
+      enforce_scope: "false"
     fs:
       filesystem_store_datadir: /var/lib/glance/images
 `, g.Name, g.Namespace, g.Release, Repository, g.Tag, DatabaseSecret, g.Replicas)
