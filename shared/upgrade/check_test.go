@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/c5c3/openstack-upgrade/shared/release"
 )
@@ -142,10 +143,13 @@ func TestTheTableOfAdmission(t *testing.T) {
 			}
 			assert.Equal(t, c.says, says)
 			assert.Equal(t, c.offers, offers)
-			if first := Check(c.stored, c.wish); len(c.says) > 0 {
+			first := Check(c.stored, c.wish)
+			if len(c.says) > 0 {
+				require.NotNil(t, first)
 				assert.Equal(t, c.says[0], first.Error())
 				return
 			}
+			require.Nil(t, first)
 			assert.Equal(t, c.advice, Advise(c.stored, c.before, c.wish))
 			if c.before == nil {
 				return

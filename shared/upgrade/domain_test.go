@@ -86,8 +86,8 @@ var jobClasses = []Job{
 	{Standing: Leaving}, {Standing: Leaving, Progress: Running}, {Standing: Leaving, Progress: Complete},
 	{Standing: Stale, Progress: Pending}, {Standing: Stale, Progress: Running}, {Standing: Stale, Progress: Complete}, {Standing: Stale, Progress: Failed},
 	{Standing: Current, Progress: Pending}, {Standing: Current, Progress: Pending, Revised: true}, {Standing: Current, Progress: Running},
-	{Standing: Current, Progress: Ending}, {Standing: Current, Progress: Complete}, {Standing: Current, Progress: Failed},
-	{Standing: Current, Progress: Failed, Revised: true},
+	{Standing: Current, Progress: Running, Revised: true}, {Standing: Current, Progress: Ending}, {Standing: Current, Progress: Complete},
+	{Standing: Current, Progress: Complete, Revised: true}, {Standing: Current, Progress: Failed}, {Standing: Current, Progress: Failed, Revised: true},
 }
 
 // jobSituations shows the task's own Job and one other in every class; the

@@ -39,6 +39,9 @@ var invariants = []invariant{
 		return fmt.Sprintf("%q is no step", g.Step)
 	}},
 	{"a rejection changes nothing", func(c *situation) bool { return c.got.Rejection != nil }, func(c *situation) string {
+		if c.got.Rejection.Record && c.got.Serve != "" {
+			return "it touches pods although the record cannot be read"
+		}
 		served := []string{"", c.s.serves()}
 		if r := c.o.Recorded; r != nil && r.Target == c.s.Target {
 			served = append(served, r.TargetImage)
