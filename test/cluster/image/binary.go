@@ -31,7 +31,7 @@ func FromBinary(ctx context.Context, log Log, ref, pkg string) (tarPath string, 
 	}
 	defer os.RemoveAll(work)
 	start, binary := time.Now(), filepath.Join(work, "program")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", binary, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if err := run(ctx, log, "compile "+pkg, "", cmd); err != nil {
 		return "", err
