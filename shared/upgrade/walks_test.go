@@ -258,6 +258,7 @@ func TestChanceFindsNoWrongWorld(t *testing.T) {
 		require.NoError(t, err)
 		seed = given
 	}
+	t.Logf("WALK_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
 	for range walks {
 		w := atRest2026("r:2026.1", int8(1+random.IntN(3)))
