@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 )
 
@@ -115,10 +116,7 @@ func (w Workload) strategy() *appsv1.RollingUpdateDeployment {
 }
 
 func (w Workload) template(image string) corev1.PodTemplateSpec {
-	grace := apiGraceSeconds
-	if w.Deployment.TerminationGracePeriodSeconds != nil {
-		grace = *w.Deployment.TerminationGracePeriodSeconds
-	}
+	grace, drain := ending(w.Deployment)
 	probe := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: w.ProbePath, Port: intstr.FromString(portName)}}
 	container := corev1.Container{
 		Name:      ComponentAPI,
@@ -132,12 +130,29 @@ func (w Workload) template(image string) corev1.PodTemplateSpec {
 		ReadinessProbe: &corev1.Probe{ProbeHandler: probe, PeriodSeconds: 5, TimeoutSeconds: 5, FailureThreshold: 3, SuccessThreshold: 1},
 		LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(portName)}},
 			PeriodSeconds: 20, TimeoutSeconds: 10, FailureThreshold: 6, SuccessThreshold: 1},
-		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: min(drainSeconds, grace/2)}}},
+		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: drain}}},
 	}
 	pod := w.podSpec(image, w.Deployment.Placement, container)
 	pod.TopologySpreadConstraints = w.Deployment.TopologySpreadConstraints
 	pod.TerminationGracePeriodSeconds = &grace
 	return seal(corev1.PodTemplateSpec{ObjectMeta: w.podMeta(ComponentAPI, w.Deployment.PodLabels, w.Deployment.PodAnnotations), Spec: pod})
+}
+
+// ending divides the time that a pod has to end: first it goes on serving,
+// then it finishes the requests it holds.
+func ending(spec v1alpha1.DeploymentSpec) (grace, drain int64) {
+	grace = apiGraceSeconds
+	if spec.TerminationGracePeriodSeconds != nil {
+		grace = *spec.TerminationGracePeriodSeconds
+	}
+	return grace, min(drainSeconds, grace/2)
+}
+
+// DrainMercy is how long an API server may take to finish the requests it
+// holds once it is told to end, in seconds.
+func DrainMercy(spec v1alpha1.DeploymentSpec) int64 {
+	grace, drain := ending(spec)
+	return max(grace-drain-2, 1)
 }
 
 // Record writes a state for AnnotationRecord.

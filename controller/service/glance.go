@@ -34,7 +34,7 @@ func Glance() Service {
 				Image: spec.Image, Deployment: spec.Deployment, Jobs: spec.Jobs, Security: spec.Security, Database: spec.Database,
 				Config: render.INI(spec.ExtraConfig), ConfigDirs: []string{glanceManageDir, glanceAPIDir}, ConfigSecrets: spec.ConfigSecretRefs,
 				ScratchDirs: []string{"/tmp", "/var/lib/glance"},
-				Command:     glanceCommand(spec.APIServer), Port: glancePort, ProbePath: "/healthcheck",
+				Command:     glanceCommand(spec), Port: glancePort, ProbePath: "/healthcheck",
 				Tasks: map[upgrade.Task][][]string{
 					upgrade.Sync:     {glanceManage("sync"), glanceManage("load_metadefs")},
 					upgrade.Expand:   {glanceManage("expand")},
@@ -51,23 +51,26 @@ func glanceManage(command string) []string {
 }
 
 // glanceCommand launches the API under uWSGI. On SIGTERM the workers finish
-// the requests they hold before they end.
-func glanceCommand(server v1alpha1.APIServerSpec) []string {
-	if len(server.Command) > 0 {
-		return server.Command
+// the requests they hold before they end; the mercy they are given ends before
+// the pod's own. Tokens make long headers, and uploads pause: both would be cut
+// off by the defaults.
+func glanceCommand(spec v1alpha1.GlanceSpec) []string {
+	if len(spec.APIServer.Command) > 0 {
+		return spec.APIServer.Command
 	}
+	server := spec.APIServer.UWSGI
 	command := []string{
-		"uwsgi", "--http-socket", ":" + strconv.Itoa(glancePort), "--master", "--lazy-apps", "--need-app", "--enable-threads",
-		"--processes", number(server.UWSGI.Processes, 2), "--threads", number(server.UWSGI.Threads, 4),
+		"uwsgi", "--http-socket", ":" + strconv.Itoa(glancePort), "--master", "--lazy-apps", "--need-app", "--enable-threads", "--die-on-term",
+		"--processes", number(server.Processes, 2), "--threads", number(server.Threads, 4),
 		"--hook-master-start", "unix_signal:15 gracefully_kill_them_all",
-		// The server closes after every answer; a client that is not told so sends its next request into the void.
-		"--add-header", "Connection: close",
+		"--worker-reload-mercy", strconv.FormatInt(render.DrainMercy(spec.Deployment), 10),
+		"--buffer-size", "65535", "--socket-timeout", "60",
 		"--module", "glance.common.wsgi_app:init_app()",
 	}
-	if server.UWSGI.ListenQueue > 0 {
-		command = append(command, "--listen", strconv.Itoa(int(server.UWSGI.ListenQueue)))
+	if server.ListenQueue > 0 {
+		command = append(command, "--listen", strconv.Itoa(int(server.ListenQueue)))
 	}
-	return append(command, server.UWSGI.ExtraArgs...)
+	return append(command, server.ExtraArgs...)
 }
 
 func number(asked, otherwise int32) string {
