@@ -65,6 +65,9 @@ func glanceCommand(spec v1alpha1.GlanceSpec) []string {
 		"--hook-master-start", "unix_signal:15 gracefully_kill_them_all",
 		"--worker-reload-mercy", strconv.FormatInt(render.DrainMercy(spec.Deployment), 10),
 		"--buffer-size", "65535", "--socket-timeout", "60",
+		// The server closes after every answer; a client that is not told so
+		// sends its next request into the void.
+		"--add-header", "Connection: close",
 		"--module", "glance.common.wsgi_app:init_app()",
 	}
 	if server.ListenQueue > 0 {
