@@ -181,7 +181,11 @@ func everySituation(share, shares int, use func(*situation)) {
 		if turn++; turn%shares != share {
 			return
 		}
+		unreadable := recordFault(s) != ""
 		everyWish(func(d Desired) {
+			if unreadable && d.Image.Tag != "next" {
+				return // then no wish is looked at
+			}
 			for _, o := range few {
 				decide(s, d, o)
 			}
@@ -204,7 +208,7 @@ func everySituation(share, shares int, use func(*situation)) {
 		case !k.s.Walking() && judged:
 			deployments = deployments[:6]
 		case !gated:
-			deployments = deployments[:2]
+			deployments = deployments[:1]
 		}
 		situations := jobSituations(taskNow(k.s))
 		for i, jobs := range situations {
@@ -212,7 +216,7 @@ func everySituation(share, shares int, use func(*situation)) {
 				break
 			}
 			if i == len(situations)/2 {
-				deployments = deployments[:2]
+				deployments = deployments[:min(2, len(deployments))]
 			}
 			for _, deployment := range deployments {
 				for _, confirmed := range []bool{false, true} {

@@ -257,6 +257,7 @@ func unless(holds bool, what string) string {
 func recovers(c *situation) bool { return lost(c.s) && c.o.Deployment.Standing != Absent }
 
 func TestDecideHoldsItsInvariantsEverywhere(t *testing.T) {
+	t.Parallel()
 	const shares, enough = 2, 1
 	var total atomic.Int64
 	applied := make([]atomic.Int64, len(invariants))
@@ -290,7 +291,8 @@ func TestDecideHoldsItsInvariantsEverywhere(t *testing.T) {
 }
 
 func TestDecideNeverPanicsAndNeverBreaksAMessageForAnyText(t *testing.T) {
-	const rounds = 20_000
+	t.Parallel()
+	const rounds = 10_000
 	texts := []string{"", " ", "\x00", "\xff\xfe", "２０２６.１", "2026.1", "2026.2", "9999.2", "0000.1", "2026.1\n", strings.Repeat("x", 5000), "%s%d%!", "→", "Expanding", "r:", "r@", ":", "r:2026.1", "r@sha256:a", "\u202e"}
 	random := rand.New(rand.NewPCG(1, 2))
 	text := func() string {
