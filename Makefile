@@ -36,22 +36,28 @@ cluster-down: ## Stop that cluster and remove every trace of it
 test: vet test-unit test-integration ## Vet, unit and manifest tests, and the tests against a real API server
 
 .PHONY: vet
-vet: ## go vet, the end-to-end tests included
+vet: ## go vet, with the tests that need a cluster
 	go vet ./...
-	go vet -tags e2e ./...
+	go vet -tags e2e,cluster ./...
 
 .PHONY: test-unit
 test-unit: ## Tests that need nothing but Go, the manifests' among them
-	go test -run '$(RUN)' $$(go list ./... | grep -v '^$(module)/test/integration')
+	go test -run '$(RUN)' $$(go list ./... | grep -Ev '^$(module)/test(/integration|/harness)?$$')
+	@# What these read through the go command, its cache of test results cannot see.
+	go test -run '$(RUN)' -count=1 ./test
 
 .PHONY: test-integration
 test-integration: ## Tests against a real API server, etcd and kube-controller-manager
 	export KUBEBUILDER_ASSETS; KUBEBUILDER_ASSETS=$$($(call binaries,$(envtest))); \
-	go test -run '$(RUN)' -timeout 20m ./test/integration/...
+	go test -run '$(RUN)' -timeout 20m ./test/harness ./test/integration/...
 
 .PHONY: e2e
 e2e: ## The whole walk on the real node, webhook and cert-manager in the path (as root)
 	go test -tags e2e -count=1 -timeout 60m -v -run '$(RUN)' ./test/e2e/...
+
+.PHONY: cluster-test
+cluster-test: ## The test cluster itself: what runs, what survives, and that nothing is left behind (as root)
+	go test -tags cluster -count=1 -timeout 60m -v -run '$(RUN)' ./test/cluster/...
 
 .PHONY: bench
 bench: ## Benchmarks of the planner, the webhook and a reconcile (BENCHTIME=5s for calmer figures)
