@@ -35,6 +35,12 @@ type results struct {
 // conclude lets the clients come to their end, prints what was counted, and fails if any of it is wrong.
 func (d *demo) conclude(ctx context.Context) error {
 	d.headline("What was counted")
+	if err := d.stage.Await(ctx, "the clients to have asked often enough", 5*time.Minute, func(ctx context.Context) (bool, string, error) {
+		now, err := d.traffic.Now(ctx)
+		return err == nil && now.Sent >= fewestRequests, fmt.Sprintf("%d sent, %d failed", now.Sent, now.Failed), nil
+	}); err != nil {
+		return err
+	}
 	summary, err := d.traffic.Stop(ctx)
 	if err != nil {
 		return err

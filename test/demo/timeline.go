@@ -22,17 +22,16 @@ type timeline struct {
 	stop func()
 	done chan struct{}
 
-	mu      sync.Mutex
-	started time.Time
-	last    string
-	phase   string
-	since   time.Time
+	mu    sync.Mutex
+	last  string
+	phase string
+	since time.Time
 }
 
 // film follows the object from now on.
 func (d *demo) film(ctx context.Context) (*timeline, error) {
 	ctx, stop := context.WithCancel(ctx)
-	t := &timeline{demo: d, stop: stop, done: make(chan struct{}), started: time.Now(), since: time.Now()}
+	t := &timeline{demo: d, stop: stop, done: make(chan struct{}), since: time.Now()}
 	var err error
 	if t.film, err = d.stage.Follow(ctx, d.glance.Key(), t.show); err != nil {
 		stop()
@@ -75,7 +74,7 @@ func (t *timeline) show(m stage.Moment) {
 		return
 	}
 	t.last = line
-	t.demo.say("%6.1fs  %-13s  %s", m.At.Sub(t.started).Seconds(), named(phase), line)
+	t.demo.say("%5.1fs  %-13s  %s", t.demo.stage.Elapsed(m.At).Seconds(), named(phase), line)
 }
 
 // remind says what is waited for, in the cluster's figures, and how the clients fare meanwhile.
@@ -97,7 +96,7 @@ func (t *timeline) remind(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.phase == phase {
-		t.demo.say("%8s%-13s    for %.0fs: %s%s", "", "", time.Since(since).Seconds(), doing, fare)
+		t.demo.say("%21s    for %.0fs: %s%s", "", time.Since(since).Seconds(), doing, fare)
 	}
 }
 

@@ -132,7 +132,8 @@ type Tally struct {
 	Words int
 	// Cleanup are the left-over Jobs of earlier work that were deleted, Sync the Job that follows an upgrade.
 	Cleanup, Sync int
-	// Other are writes that belong to none of these; Refused are those that the API server did not take.
+	// Other are writes that belong to none of these. Refused are those that the API server did not take, because the
+	// object had moved on since it was read: they changed nothing and are no writes.
 	Other   []Call
 	Refused []Call
 	// Reads went past the controller's caches.
@@ -142,9 +143,9 @@ type Tally struct {
 // Core is how many writes the walk itself took.
 func (t Tally) Core() int { return t.Status + t.Jobs + t.Deployment + t.Events }
 
-// Total is all writes.
+// Total is all writes that changed something.
 func (t Tally) Total() int {
-	return t.Core() + t.Words + t.Cleanup + t.Sync + len(t.Other) + len(t.Refused)
+	return t.Core() + t.Words + t.Cleanup + t.Sync + len(t.Other)
 }
 
 // Count sorts the controller's calls. moves is how many of its status writes moved the upgrade, as filmed.
@@ -184,9 +185,9 @@ func (t Tally) Lines() []string {
 		fmt.Sprintf("clean-up of earlier Jobs: %d, sync after the upgrade: %d, words on what is waited for: %d", t.Cleanup, t.Sync, t.Words),
 	}
 	if len(t.Other)+len(t.Refused) > 0 {
-		lines = append(lines, fmt.Sprintf("others: %s; refused: %s", whats(t.Other), whats(t.Refused)))
+		lines = append(lines, fmt.Sprintf("others: %s; not taken by the API server, and repeated: %s", whats(t.Other), whats(t.Refused)))
 	}
-	return append(lines, fmt.Sprintf("in all: %d; reads past the caches: %d (%s)", t.Total(), len(t.Reads), whats(t.Reads)))
+	return append(lines, fmt.Sprintf("in all: %d writes; reads past the caches: %d (%s)", t.Total(), len(t.Reads), whats(t.Reads)))
 }
 
 func whats(calls []Call) string {

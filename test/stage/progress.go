@@ -17,8 +17,11 @@ type Look func(ctx context.Context) (done bool, seen string, err error)
 
 // Say tells a step with the time since the start.
 func (s *Stage) Say(format string, args ...any) {
-	s.log("%5.1fs  %s", time.Since(s.started).Seconds(), fmt.Sprintf(format, args...))
+	s.log("%5.1fs  %s", s.Elapsed(time.Now()).Seconds(), fmt.Sprintf(format, args...))
 }
+
+// Elapsed is the time since the start at a moment.
+func (s *Stage) Elapsed(at time.Time) time.Duration { return at.Sub(s.started) }
 
 // Await looks until it is there. Every ten seconds it says what it still waits for, for how long, and what it saw
 // last; that is also in the error when it gives up.

@@ -113,13 +113,11 @@ func (s *Stage) RemoveNamespace(ctx context.Context, name string) error {
 		if err != nil {
 			return false, err.Error(), nil
 		}
-		var seen []string
-		for _, c := range n.Status.Conditions {
-			if c.Status == corev1.ConditionTrue {
-				seen = append(seen, c.Message)
-			}
+		var pods corev1.PodList
+		if err := s.Client.List(ctx, &pods, client.InNamespace(name)); err != nil {
+			return false, err.Error(), nil
 		}
-		return false, strings.Join(seen, "; "), nil
+		return false, fmt.Sprintf("%d pods are ending", len(pods.Items)), nil
 	})
 }
 
