@@ -29,7 +29,9 @@ func TestTheGlanceCommandLosesNoRequest(t *testing.T) {
 		assert.Contains(t, usual, option, what)
 	}
 	assert.Contains(t, command(func(g *v1alpha1.Glance) { g.Spec.Deployment.TerminationGracePeriodSeconds = ptr.To[int64](300) }), "--worker-reload-mercy 288")
-	assert.Contains(t, command(func(g *v1alpha1.Glance) { g.Spec.APIServer.UWSGI = v1alpha1.UWSGISpec{Processes: 7, Threads: 3, ListenQueue: 99, ExtraArgs: []string{"--x"}} }),
+	assert.Contains(t, command(func(g *v1alpha1.Glance) {
+		g.Spec.APIServer.UWSGI = v1alpha1.UWSGISpec{Processes: 7, Threads: 3, ListenQueue: 99, ExtraArgs: []string{"--x"}}
+	}),
 		"--processes 7 --threads 3")
 	assert.Equal(t, "serve now", command(func(g *v1alpha1.Glance) { g.Spec.APIServer.Command = []string{"serve", "now"} }))
 	assert.Equal(t, usual, command(func(g *v1alpha1.Glance) { g.Spec.APIServer.Workers = ptr.To[int32](9) }), "workers is deprecated and renders nothing")
