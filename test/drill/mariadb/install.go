@@ -10,7 +10,7 @@ import (
 
 // install brings Debian's package of the server alone: nothing that would start one by itself.
 func install(ctx context.Context, log func(format string, args ...any)) error {
-	if _, err := exec.LookPath(server); err == nil {
+	if found() {
 		return nil
 	}
 	byHand := fmt.Sprintf("%s is missing; install it with: apt-get install %s", server, pkg)
@@ -25,8 +25,13 @@ func install(ctx context.Context, log func(format string, args ...any)) error {
 			return fmt.Errorf("%s (apt-get %s: %w: %s)", byHand, args[0], err, last(strings.TrimSpace(string(out))))
 		}
 	}
-	if _, err := exec.LookPath(server); err != nil {
-		return fmt.Errorf("%s was installed and %s is still missing: %w", pkg, server, err)
+	if !found() {
+		return fmt.Errorf("%s was installed and %s is still missing", pkg, server)
 	}
 	return nil
+}
+
+func found() bool {
+	_, err := os.Stat(server)
+	return err == nil
 }

@@ -32,7 +32,8 @@ type Server struct {
 const nobody = 65534
 
 const (
-	server = "mariadbd"
+	// The path of a user that is not root does not lead there.
+	server = "/usr/sbin/mariadbd"
 	pkg    = "mariadb-server-core"
 )
 
