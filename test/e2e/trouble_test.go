@@ -22,67 +22,86 @@ import (
 
 // trouble is something that keeps a fresh install from starting, and how a person puts it right.
 type trouble struct {
-	name string
+	name      string
+	namespace string
+	tag       string
 	// spoil is done before the object is made, heal after the words have been read.
-	glance stage.Glance
-	spoil  func(t *testing.T, namespace string)
-	heal   func(t *testing.T, key client.ObjectKey)
-	says   []string
+	spoil func(t *testing.T, namespace string)
+	heal  func(t *testing.T, namespace string)
+	says  []string
 }
 
+var noPods = corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}
+
+func quota(namespace string) *corev1.ResourceQuota {
+	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "none"}, Spec: noPods}
+}
+
+var troubles = []trouble{
+	{
+		name: "the Secret with the connection is missing", namespace: "no-secret", tag: stage.TagBefore,
+		spoil: func(t *testing.T, namespace string) {
+			require.NoError(t, on.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: stage.DatabaseSecret}}))
+		},
+		heal: connect,
+		says: []string{"DBSyncInProgress", stage.DatabaseSecret, "not found"},
+	},
+	{
+		name: "the image cannot be pulled", namespace: "no-image", tag: "nowhere",
+		spoil: func(*testing.T, string) {},
+		heal: func(t *testing.T, namespace string) {
+			patchTo(t, client.ObjectKey{Namespace: namespace, Name: "images"}, stage.ReleaseBefore, stage.TagBefore)
+		},
+		says: []string{"DBSyncInProgress", stage.Repository + ":nowhere", "Pull"},
+	},
+	{
+		name: "the quota is full", namespace: "no-quota", tag: stage.TagBefore,
+		spoil: func(t *testing.T, namespace string) {
+			require.NoError(t, on.Client.Create(t.Context(), quota(namespace)))
+			require.NoError(t, on.Await(t.Context(), "the quota to be in force", time.Minute, on.QuotaInForce(namespace, "none")))
+		},
+		heal: func(t *testing.T, namespace string) {
+			require.NoError(t, on.Client.Delete(t.Context(), quota(namespace)))
+		},
+		says: []string{"DBSyncInProgress", "exceeded quota"},
+	},
+}
+
+// All of it happens side by side, since all of it is waiting.
 func TestWhatGoesWrongIsSaidWithinAMinuteAndHealsByItself(t *testing.T) {
-	glance := func(namespace, tag string) stage.Glance {
-		return stage.Glance{Namespace: namespace, Name: "images", Release: stage.ReleaseBefore, Tag: tag, Replicas: 0}
+	made := map[string]time.Time{}
+	for _, c := range troubles {
+		g := stage.Glance{Namespace: c.namespace, Name: "images", Release: stage.ReleaseBefore, Tag: c.tag, Replicas: 0}
+		require.NoError(t, on.Namespace(t.Context(), c.namespace))
+		connect(t, c.namespace)
+		c.spoil(t, c.namespace)
+		_, err := on.Kubectl(t.Context(), g.Manifest(), "apply", "-f", "-")
+		require.NoError(t, err)
+		made[c.namespace] = time.Now()
 	}
-	for _, c := range []trouble{
-		{
-			name: "the Secret with the connection is missing", glance: glance("no-secret", stage.TagBefore),
-			spoil: func(t *testing.T, namespace string) {
-				require.NoError(t, on.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: stage.DatabaseSecret}}))
-			},
-			heal: func(t *testing.T, key client.ObjectKey) { connect(t, key.Namespace) },
-			says: []string{"DBSyncInProgress", stage.DatabaseSecret, "not found"},
-		},
-		{
-			name: "the image cannot be pulled", glance: glance("no-image", "nowhere"),
-			heal: func(t *testing.T, key client.ObjectKey) { patchTo(t, key, stage.ReleaseBefore, stage.TagBefore) },
-			says: []string{"DBSyncInProgress", "localhost/glance:nowhere", "Pull"},
-		},
-		{
-			name: "the quota is full", glance: glance("no-quota", stage.TagBefore),
-			spoil: func(t *testing.T, namespace string) {
-				none := corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}
-				require.NoError(t, on.Client.Create(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "none"}, Spec: none}))
-				require.NoError(t, on.Await(t.Context(), "the quota to be in force", time.Minute, on.QuotaInForce(namespace, "none")))
-			},
-			heal: func(t *testing.T, key client.ObjectKey) {
-				require.NoError(t, on.Client.Delete(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "none"}}))
-			},
-			says: []string{"DBSyncInProgress", "exceeded quota"},
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			key := c.glance.Key()
-			require.NoError(t, on.Namespace(t.Context(), key.Namespace))
-			connect(t, key.Namespace)
-			if c.spoil != nil {
-				c.spoil(t, key.Namespace)
-			}
-			_, err := on.Kubectl(t.Context(), c.glance.Manifest(), "apply", "-f", "-")
-			require.NoError(t, err)
+	for _, c := range troubles {
+		t.Run("said: "+c.name, func(t *testing.T) {
 			said := ""
-			require.NoError(t, on.AwaitGlance(t.Context(), key, key.Namespace+" to say what is wrong", words, func(g *v1alpha1.Glance) bool {
+			left := words - time.Since(made[c.namespace])
+			require.NoError(t, on.AwaitGlance(t.Context(), place(c), c.namespace+" to say what is wrong", left, func(g *v1alpha1.Glance) bool {
 				said = stage.Words(g)
 				return containsAll(said, c.says)
 			}))
-			on.Say("%s: %s", key.Namespace, said)
-			c.heal(t, key)
-			require.NoError(t, on.AwaitReady(t.Context(), key, patience))
-			assert.Equal(t, stage.ReleaseBefore, get(t, key).Status.InstalledRelease)
-			t.Cleanup(func() { assert.NoError(t, on.RemoveNamespace(t.Context(), key.Namespace)) })
+			on.Say("%s: %s", c.namespace, said)
+			c.heal(t, c.namespace)
 		})
 	}
+	for _, c := range troubles {
+		t.Run("healed: "+c.name, func(t *testing.T) {
+			require.NoError(t, on.AwaitReady(t.Context(), place(c), patience))
+			assert.Equal(t, stage.ReleaseBefore, get(t, place(c)).Status.InstalledRelease)
+			assert.NoError(t, on.DropNamespace(t.Context(), c.namespace))
+		})
+	}
+}
+
+func place(c trouble) client.ObjectKey {
+	return client.ObjectKey{Namespace: c.namespace, Name: "images"}
 }
 
 // connect gives a namespace the Secret with the connection to an empty database.

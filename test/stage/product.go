@@ -24,19 +24,25 @@ const ControllerUser = "system:serviceaccount:" + ProductNamespace + ":" + Contr
 // installProduct applies the production overlay and waits until every edit is judged: the certificate is issued, its
 // authority is in the webhook's configuration, and all pods are available.
 func (s *Stage) installProduct(ctx context.Context, changed map[string]bool) error {
+	// The tags stay the same from build to build, so a Deployment cannot see that its image is another.
+	var outdated []string
+	for name, image := range map[string]string{Webhook: WebhookImage, Controller: ControllerImage} {
+		pods, err := s.ProductPods(ctx, name)
+		if err != nil {
+			return err
+		}
+		if changed[image] && len(pods) > 0 {
+			outdated = append(outdated, name)
+		}
+	}
 	s.Say("kubectl apply -k %s", Overlay)
 	if err := s.do(ctx, "", "apply", "--server-side", "--force-conflicts", "-k", Overlay); err != nil {
 		return err
 	}
-	for name, image := range map[string]string{Webhook: WebhookImage, Controller: ControllerImage} {
-		// The tag stays the same from build to build, so a Deployment cannot see that its image is another.
-		if stale, err := s.olderThanImage(ctx, name, changed[image]); err != nil {
+	for _, name := range outdated {
+		s.Say("restart %s: its image was built anew", name)
+		if err := s.do(ctx, "", "-n", ProductNamespace, "rollout", "restart", "deployment/"+name); err != nil {
 			return err
-		} else if stale {
-			s.Say("restart %s: its image was built anew", name)
-			if err := s.do(ctx, "", "-n", ProductNamespace, "rollout", "restart", "deployment/"+name); err != nil {
-				return err
-			}
 		}
 	}
 	if err := s.Await(ctx, "the webhook's authority in its configuration", 3*time.Minute, s.trusted); err != nil {
@@ -48,18 +54,6 @@ func (s *Stage) installProduct(ctx context.Context, changed map[string]bool) err
 		}
 	}
 	return nil
-}
-
-// olderThanImage tells whether pods run already from the image before.
-func (s *Stage) olderThanImage(ctx context.Context, name string, imageChanged bool) (bool, error) {
-	if !imageChanged {
-		return false, nil
-	}
-	var d appsv1.Deployment
-	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: ProductNamespace, Name: name}, &d); err != nil {
-		return false, fmt.Errorf("get deployment %s: %w", name, err)
-	}
-	return d.Status.Replicas > 0, nil
 }
 
 func (s *Stage) trusted(ctx context.Context) (bool, string, error) {

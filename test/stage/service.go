@@ -95,14 +95,23 @@ func (s *Stage) Namespace(ctx context.Context, name string) error {
 	return nil
 }
 
+// DropNamespace deletes a namespace, if it is there, and does not wait.
+func (s *Stage) DropNamespace(ctx context.Context, name string) error {
+	err := s.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete namespace %s: %w", name, err)
+	}
+	return nil
+}
+
 // RemoveNamespace deletes a namespace, if it is there, and waits until it is gone.
 func (s *Stage) RemoveNamespace(ctx context.Context, name string) error {
-	err := s.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	if apierrors.IsNotFound(err) {
+	var there corev1.Namespace
+	if err := s.Client.Get(ctx, client.ObjectKey{Name: name}, &there); apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err != nil && !apierrors.IsConflict(err) {
-		return fmt.Errorf("delete namespace %s: %w", name, err)
+	if err := s.DropNamespace(ctx, name); err != nil {
+		return err
 	}
 	return s.Await(ctx, "namespace "+name+" to be gone", 3*time.Minute, func(ctx context.Context) (bool, string, error) {
 		var n corev1.Namespace
