@@ -104,6 +104,14 @@ func report(pod *corev1.Pod, s stage, address string, now time.Time) corev1.PodS
 	}
 	setCondition(&status, corev1.ContainersReady, ready, why, "", stamp)
 	setCondition(&status, corev1.PodReady, ready, why, "", stamp)
+	if failedInit && pod.Status.Phase != corev1.PodFailed {
+		// The Job controller counts its back-off from here, since the containers proper have no end to count from.
+		for i, c := range status.Conditions {
+			if c.Type == corev1.PodReady {
+				status.Conditions[i].LastTransitionTime = metav1.NewTime(stamp.Add(-s.ago))
+			}
+		}
+	}
 	return status
 }
 
