@@ -56,10 +56,15 @@ func (r *Reconciler) observe(ctx context.Context, object service.Object, w rende
 	}
 	seen.pods = of(pods, render.ComponentAPI)
 	r.observeDeployment(state, w, &seen)
-	if r.decisive(state, desired, seen) {
-		return seen, r.confirm(ctx, state, w, &seen)
+	if !r.decisive(state, desired, seen) {
+		return seen, nil
 	}
-	return seen, nil
+	if upgrade.Aborts(state, desired) {
+		if err := r.unseenJobs(ctx, desired, state, w, &seen); err != nil {
+			return seen, err
+		}
+	}
+	return seen, r.confirm(ctx, state, w, &seen)
 }
 
 // decisive tells whether the next decision may rest on pods being gone, so
@@ -75,6 +80,25 @@ func (r *Reconciler) decisive(s upgrade.State, d upgrade.Desired, seen observati
 	}
 	contracting := s.Phase == upgrade.Contracting && seen.Jobs[upgrade.Contract].Standing == upgrade.Absent
 	return (s.Phase == upgrade.RollingUpdate || contracting) && upgrade.Held(seen.Deployment, s.TargetImage) == ""
+}
+
+// unseenJobs looks past the caches for phase Jobs that they do not show yet:
+// one that was created a moment ago must not outlive an abort.
+func (r *Reconciler) unseenJobs(ctx context.Context, d upgrade.Desired, s upgrade.State, w render.Workload, seen *observation) error {
+	var jobs batchv1.JobList
+	if err := r.Live.List(ctx, &jobs, client.InNamespace(w.Namespace), mine(w)); err != nil {
+		return fmt.Errorf("list jobs of %s: %w", w.Name, err)
+	}
+	for i := range jobs.Items {
+		job := &jobs.Items[i]
+		for _, task := range upgrade.PhaseTasks {
+			if job.Name == v1alpha1.JobName(w.Name, task) && seen.Jobs[task].Standing == upgrade.Absent {
+				seen.live[task] = job
+				seen.Jobs[task] = r.observeJob(ctx, w, upgrade.WorkOf(s, d, task), job, nil, seen)
+			}
+		}
+	}
+	return nil
 }
 
 // confirm repeats the questions about pods past the caches.
@@ -99,12 +123,15 @@ func (r *Reconciler) confirm(ctx context.Context, s upgrade.State, w render.Work
 // a deleted namesake are among them, as they must be.
 func list(ctx context.Context, from client.Reader, w render.Workload) ([]corev1.Pod, error) {
 	var pods corev1.PodList
-	err := from.List(ctx, &pods, client.InNamespace(w.Namespace), client.MatchingLabels{
-		render.LabelManagedBy: render.ManagedBy, render.LabelName: w.Service, render.LabelInstance: w.Name})
-	if err != nil {
+	if err := from.List(ctx, &pods, client.InNamespace(w.Namespace), mine(w)); err != nil {
 		return nil, fmt.Errorf("list pods of %s: %w", w.Name, err)
 	}
 	return pods.Items, nil
+}
+
+// mine selects everything that was made for an object of this name.
+func mine(w render.Workload) client.MatchingLabels {
+	return client.MatchingLabels{render.LabelManagedBy: render.ManagedBy, render.LabelName: w.Service, render.LabelInstance: w.Name}
 }
 
 func of(pods []corev1.Pod, component string) []corev1.Pod {

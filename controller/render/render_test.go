@@ -201,7 +201,7 @@ func TestMergeWritesOnlyWhatIsRendered(t *testing.T) {
 }
 
 func TestRecordIsReadBack(t *testing.T) {
-	s := upgrade.State{Installed: "2026.1", InstalledImage: "r:1", Target: "2026.2", TargetImage: "r:2", Phase: upgrade.RollingUpdate, AbortedImage: "r:0", Attempt: 4}
+	s := upgrade.State{Installed: "2026.1", InstalledImage: "r:1", Target: "2026.2", TargetImage: "r:2", Phase: upgrade.RollingUpdate, AbortedImage: "r:0", Attempt: 4, ContractBegun: true}
 	got, ok := render.ReadRecord(render.Record(s))
 	assert.True(t, ok)
 	assert.Equal(t, s, got)

@@ -18,8 +18,8 @@ func Advise(s State, before *Desired, d Desired) []string {
 	tagged, comparable := d.Image.Release()
 	switch {
 	case Aborts(s, d):
-		if s.Phase == Contracting {
-			say("abort while contract runs: it may already have dropped columns that %s reads. If pods of %s fail afterwards, go forward to %s again or restore a backup", s.Installed, s.Installed, s.Target)
+		if AbortsContract(s, d) {
+			say("abort after contract has begun: it may already have dropped columns that %s reads. If pods of %s fail afterwards, go forward to %s again or restore a backup", s.Installed, s.Installed, s.Target)
 		}
 		if (comparable && equal(s.Target, tagged.String())) || runs(s.TargetImage, d.Image) {
 			say("the abort keeps the pods on %s, but the image is still %s: set it back too, the database sync waits for that", orUnknown(s.InstalledImage), d.Image)

@@ -77,6 +77,10 @@ func Aborts(s State, d Desired) bool {
 	return s.Walking() && equal(s.Installed, d.Release)
 }
 
+// AbortsContract tells whether the wish takes back a walk whose contract has
+// begun: columns that the installed release reads may be gone.
+func AbortsContract(s State, d Desired) bool { return Aborts(s, d) && s.contracting() }
+
 // recordFault says what cannot be read in the recorded state, empty when all
 // can.
 func recordFault(s State) string {

@@ -112,7 +112,7 @@ func TestTheTableOfAdmission(t *testing.T) {
 		{"15 afterwards the digest is held under any tag", aborted("r@sha256:a", "r:2026.2@sha256:b"), was("2026.1", "r:2026.2@sha256:b"), wish("2026.1", "r:2026.1@sha256:b"), []string{"ImageReleaseMismatch: image r:2026.1@sha256:b was the target of the upgrade that was aborted, it is not a build of 2026.1"},
 			[]string{"stay on 2026.1: 2026.1 r@sha256:a"}, nil},
 		{"15 afterwards it may be tried again", aborted("r:stable", "r:next"), was("2026.1", "r:stable"), wish("2026.2", "r:next"), nil, nil, []string{trusted("r:next", "2026.2")}},
-		{"16 abort while contracting", at(Contracting), was("2026.2", "r:2026.2"), wish("2026.1", "r:2026.1"), nil, nil, []string{"abort while contract runs: it may already have dropped columns that 2026.1 reads. If pods of 2026.1 fail afterwards, go forward to 2026.2 again or restore a backup"}},
+		{"16 abort while contracting", at(Contracting), was("2026.2", "r:2026.2"), wish("2026.1", "r:2026.1"), nil, nil, []string{"abort after contract has begun: it may already have dropped columns that 2026.1 reads. If pods of 2026.1 fail afterwards, go forward to 2026.2 again or restore a backup"}},
 		{"17 third release", at(Migrating), was("2026.2", "r:2026.2"), wish("2027.1", "r:2027.1"), []string{"UpgradeTargetChanged: the upgrade 2026.1 → 2026.2 is in phase Migrating and 2027.1 is neither of the two; finish it or abort it first"},
 			[]string{"go on to 2026.2: 2026.2 r:2026.2", "abort, back to 2026.1: 2026.1 r:2026.1"}, nil},
 		{"18 another build", at(RollingUpdate), was("2026.2", "r:2026.2"), wish("2026.2", "r:2026.2-p1"), nil, nil, []string{"the upgrade 2026.1 → 2026.2 re-enters at Expanding with r:2026.2-p1"}},

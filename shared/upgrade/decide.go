@@ -282,7 +282,7 @@ func walk(s State, d Desired, o Observed) Decision {
 	decision := run(s, o, task, progressReport(s, job))
 	if decision.Step == RunJob && task == Contract {
 		if held := Held(o.Deployment, s.TargetImage); held != "" || !o.Confirmed {
-			return wait(s, o, "contract is held back: "+orConfirming(held), o.Deployment.Trouble)
+			return wait(s, o, "contract is held back; "+orConfirming(held), o.Deployment.Trouble)
 		}
 	}
 	return decision
@@ -314,6 +314,7 @@ func replace(s State, d Desired, o Observed, task Task) Decision {
 func reenter(s State, d Desired) Decision {
 	to := s
 	to.Phase, to.TargetImage, to.Attempt = Expanding, d.Image.String(), d.Generation
+	to.ContractBegun = s.contracting()
 	return Decision{Step: Move, Next: to,
 		Database: Report{Reason: ExpandInProgress, Message: "Expand phase running: " + arrow(to)},
 		Event:    &Event{Reason: UpgradeInitiated, Message: fmt.Sprintf("Upgrade re-enters at %s: %s with image %s", Expanding, arrow(to), to.TargetImage)}}

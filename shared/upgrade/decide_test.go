@@ -123,7 +123,10 @@ func TestTheImageOfAWalkChangesOnlyBetweenJobs(t *testing.T) {
 			assert.Equal(t, c.step, got.Step, "%s %+v", p, c.job)
 			assert.Contains(t, got.Database.Message, c.says)
 			if got.Step == Move {
-				assert.Equal(t, State{Installed: "2026.1", Target: "2026.2", Phase: Expanding, InstalledImage: "r:2026.1", TargetImage: "r:2026.2-p1", Attempt: 2}, got.Next)
+				assert.Equal(t, State{Installed: "2026.1", Target: "2026.2", Phase: Expanding, InstalledImage: "r:2026.1", TargetImage: "r:2026.2-p1", Attempt: 2, ContractBegun: p == Contracting}, got.Next)
+				again := Decide(got.Next, wish("2026.2", "r:2026.2-p2"), Observed{}).Next
+				assert.Equal(t, p == Contracting, again.ContractBegun, "it is not forgotten when the walk starts over once more")
+				assert.Equal(t, p == Contracting, AbortsContract(got.Next, wish("2026.1", "r:2026.1")))
 			}
 		}
 	}

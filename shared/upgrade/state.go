@@ -73,6 +73,9 @@ type State struct {
 	// Attempt tells walks apart: the object generation that began the last
 	// walk or made it re-enter at Expanding. Jobs carry it.
 	Attempt int64
+	// ContractBegun is set when a walk was started over after its contract had
+	// begun: from then on its abort is as dangerous as in Contracting.
+	ContractBegun bool
 }
 
 // Desired is what the spec asks for.
@@ -85,6 +88,9 @@ type Desired struct {
 
 // Walking tells whether a walk is active.
 func (s State) Walking() bool { return s.Phase != Steady }
+
+// contracting tells whether contract has begun in the active walk.
+func (s State) contracting() bool { return s.Phase == Contracting || s.ContractBegun }
 
 // serves is the image that API pods run according to the record alone.
 func (s State) serves() string {

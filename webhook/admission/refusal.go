@@ -49,7 +49,7 @@ func (j *Judge) violations(s upgrade.State, before *upgrade.Desired, d upgrade.D
 // abort while contract runs; not the ones that follow an abort asked for
 // before.
 func (j *Judge) abortsTooLate(s upgrade.State, before *upgrade.Desired, d upgrade.Desired) *violation {
-	if !j.policy.RejectAbortWhileContracting || s.Phase != upgrade.Contracting || before == nil || !upgrade.Aborts(s, d) || upgrade.Aborts(s, *before) {
+	if !j.policy.RejectAbortWhileContracting || before == nil || !upgrade.AbortsContract(s, d) || upgrade.Aborts(s, *before) {
 		return nil
 	}
 	remedy := upgrade.Remedy{Purpose: "go on to " + s.Target, Release: s.Target, Image: before.Image}

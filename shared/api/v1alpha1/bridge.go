@@ -36,7 +36,7 @@ func (s *ServiceStatus) State() upgrade.State {
 	return upgrade.State{
 		Installed: s.InstalledRelease, Target: s.TargetRelease, Phase: upgrade.Phase(s.UpgradePhase),
 		InstalledImage: s.InstalledImage, TargetImage: s.TargetImage, AbortedImage: s.AbortedImage,
-		Attempt: s.UpgradeAttempt,
+		Attempt: s.UpgradeAttempt, ContractBegun: s.ContractBegun,
 	}
 }
 
@@ -44,7 +44,7 @@ func (s *ServiceStatus) State() upgrade.State {
 func (s *ServiceStatus) SetState(state upgrade.State) {
 	s.InstalledRelease, s.TargetRelease, s.UpgradePhase = state.Installed, state.Target, string(state.Phase)
 	s.InstalledImage, s.TargetImage, s.AbortedImage = state.InstalledImage, state.TargetImage, state.AbortedImage
-	s.UpgradeAttempt = state.Attempt
+	s.UpgradeAttempt, s.ContractBegun = state.Attempt, state.ContractBegun
 }
 
 // JobName is the fixed name of the Job that runs a task for the object.

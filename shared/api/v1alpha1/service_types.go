@@ -294,6 +294,13 @@ type ServiceStatus struct {
 	// +optional
 	UpgradeAttempt int64 `json:"upgradeAttempt,omitempty"`
 
+	// ContractBegun is set when an upgrade was started over with another image
+	// after its contract had begun. Aborting it is then as dangerous as in
+	// phase Contracting.
+	//
+	// +optional
+	ContractBegun bool `json:"contractBegun,omitempty"`
+
 	// PhaseStartTime is when the current phase began.
 	//
 	// +optional
