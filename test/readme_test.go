@@ -1,0 +1,126 @@
+package test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/c5c3/openstack-upgrade/controller/metrics"
+	"github.com/c5c3/openstack-upgrade/shared/upgrade"
+)
+
+func TestTheREADMEListsPhasesReasonsAndEventsAsTheCodeHasThem(t *testing.T) {
+	assert.Equal(t, texts(upgrade.Phases), firsts(t, "Phase"))
+	reasons := append(append(append([]upgrade.Reason{}, upgrade.ProgressReasons...), upgrade.DatabaseSynced), upgrade.FailureReasons...)
+	assert.Equal(t, texts(reasons), firsts(t, "Reason"))
+	assert.Equal(t, texts(upgrade.EventReasons), firsts(t, "Event"))
+}
+
+func TestTheREADMEListsFlagsAndDefaultsAsTheBinariesHaveThem(t *testing.T) {
+	tables := tablesOf(t, "Flag")
+	require.Len(t, tables, 2)
+	for i, binary := range []string{"webhook", "controller"} {
+		help := helpOf(t, binary)
+		listed := map[string]string{}
+		for _, row := range tables[i] {
+			listed[strings.TrimLeft(row[0], "-")] = row[1]
+		}
+		known := regexp.MustCompile(`(?m)^\s+--?([a-z0-9-]+)`).FindAllStringSubmatch(help, -1)
+		var flags []string
+		for _, match := range known {
+			if match[1] != "h" && match[1] != "help" {
+				flags = append(flags, match[1])
+			}
+		}
+		require.NotEmpty(t, flags, help)
+		for _, flag := range flags {
+			assert.Contains(t, listed, flag, "%s", binary)
+		}
+		assert.Len(t, listed, len(flags), "%s", binary)
+		for flag, want := range listed {
+			about := regexp.MustCompile(`(?s)--?` + flag + `\b(.*?)(\n\s+--?[a-z]|$)`).FindStringSubmatch(help)
+			require.NotNil(t, about, flag)
+			given := regexp.MustCompile(`\(default "?([^")]*)"?\)`).FindStringSubmatch(about[1])
+			switch {
+			case given == nil:
+				assert.Contains(t, []string{"false", "all", "the pod's"}, want, "%s --%s has no default of its own", binary, flag)
+			case strings.HasSuffix(given[1], "m0s"):
+				duration, err := time.ParseDuration(given[1])
+				require.NoError(t, err)
+				listed, err := time.ParseDuration(want)
+				require.NoError(t, err, "%s --%s", binary, flag)
+				assert.Equal(t, duration, listed, "%s --%s", binary, flag)
+			default:
+				assert.Equal(t, given[1], want, "%s --%s", binary, flag)
+			}
+		}
+	}
+}
+
+func TestTheREADMEListsTheMetricsOfTheController(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	meter := metrics.New(registry, "v", time.Unix(0, 0))
+	meter.Phase("Glance", "ns", "n", upgrade.Expanding, time.Unix(1, 0))
+	meter.PhaseEnded("Glance", upgrade.Expanding, time.Second)
+	meter.Ended("Glance", "completed")
+	meter.Job("Glance", upgrade.Sync, "uid", "complete", time.Unix(2, 0))
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	var exported []string
+	for _, family := range families {
+		exported = append(exported, family.GetName())
+	}
+	assert.ElementsMatch(t, exported, firsts(t, "Metric"))
+}
+
+// firsts is the first column of the table whose head begins with a word.
+func firsts(t *testing.T, head string) []string {
+	t.Helper()
+	tables := tablesOf(t, head)
+	require.Len(t, tables, 1, head)
+	var column []string
+	for _, row := range tables[0] {
+		column = append(column, row[0])
+	}
+	return column
+}
+
+// tablesOf reads the rows of every table in the README whose head begins with
+// a word, without backquotes.
+func tablesOf(t *testing.T, head string) [][][]string {
+	t.Helper()
+	text, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	var tables [][][]string
+	inside := false
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.HasPrefix(line, "| "+head+" |"):
+			tables, inside = append(tables, nil), true
+		case inside && strings.HasPrefix(line, "|---"):
+		case inside && strings.HasPrefix(line, "|"):
+			var row []string
+			for cell := range strings.SplitSeq(strings.Trim(strings.TrimSpace(line), "|"), "|") {
+				row = append(row, strings.ReplaceAll(strings.TrimSpace(cell), "`", ""))
+			}
+			tables[len(tables)-1] = append(tables[len(tables)-1], row)
+		default:
+			inside = false
+		}
+	}
+	return tables
+}
+
+func texts[T ~string](values []T) []string {
+	var all []string
+	for _, value := range values {
+		all = append(all, string(value))
+	}
+	return all
+}
