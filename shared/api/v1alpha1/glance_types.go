@@ -57,7 +57,7 @@ type GlanceSpec struct {
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=128
-	// +kubebuilder:validation:XValidation:rule="self.all(section, section.matches('^[^\\s\\[\\]]+$') && self[section].all(option, option.matches('^[^\\s=:\\[\\]#;]+$')))",message="section and option names must be single words without brackets, equal signs and colons"
+	// +kubebuilder:validation:XValidation:rule="self.all(section, section.matches(r'^[^\\s\\[\\]]+$') && self[section].all(option, option.matches(r'^[^\\s=:\\[\\]#;]+$')))",message="section and option names must be single words without brackets, equal signs and colons"
 	ExtraConfig map[string]ConfigSection `json:"extraConfig,omitempty"`
 
 	// ConfigSecretRefs are Secrets whose keys become further configuration
