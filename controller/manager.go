@@ -65,7 +65,45 @@ func run(ctx context.Context, config *rest.Config, o options, log logr.Logger) e
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced(mgr.GetCache()))); err != nil {
 		return fmt.Errorf("set up health checks: %w", err)
 	}
-	if err := mgr.Start(ctx); err != nil {
+	return work(ctx, mgr)
+}
+
+const (
+	// fillTimeout is how long the first filling of the caches may take. It fails
+	// above all where a right is missing, and idling would hide that.
+	fillTimeout = time.Minute
+	// stopTimeout is how long the manager may take to stop. It never does while
+	// its caches are not filled.
+	stopTimeout = 15 * time.Second
+)
+
+// work runs the manager until the context ends, but neither idles nor stays on
+// where the manager would.
+func work(ctx context.Context, mgr ctrl.Manager) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	go func() {
+		filling, done := context.WithTimeout(ctx, fillTimeout)
+		defer done()
+		if !mgr.GetCache().WaitForCacheSync(filling) && ctx.Err() == nil {
+			stop(fmt.Errorf("caches are not filled after %s: may the controller list and watch its kinds, Jobs, Deployments, Services, ConfigMaps and Pods, and is the CRD installed?", fillTimeout))
+		}
+	}()
+	var err error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		select {
+		case err = <-ended:
+		case <-time.After(stopTimeout):
+		}
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	if err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
 	return nil
