@@ -14,22 +14,22 @@ import (
 
 // calls is every call that the controller makes on objects of users: verbs by resource, as in RBAC.
 var calls = map[string]string{
-	"glances.openstack.c5c3.io":            "get list watch",
+	"glances.openstack.c5c3.io":            "list watch",
 	"glances/status.openstack.c5c3.io":     "update",
 	"glances/finalizers.openstack.c5c3.io": "update",
 	"jobs.batch":                           "get list watch create delete",
 	"deployments.apps":                     "get list watch create update",
 	"services":                             "get list watch create update",
 	"configmaps":                           "get list watch create update",
-	"pods":                                 "get list watch",
+	"pods":                                 "list watch",
 	"events":                               "list",
-	"events.events.k8s.io":                 "create patch",
+	"events.events.k8s.io":                 "create",
 }
 
 // callsAtHome is what it does in its own namespace besides.
 var callsAtHome = map[string]string{
 	"leases.coordination.k8s.io": "get create update",
-	"events":                     "create patch",
+	"events":                     "create",
 }
 
 func TestRightsGrantedAreTheCallsTheControllerMakes(t *testing.T) {

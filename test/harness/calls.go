@@ -3,6 +3,7 @@ package harness
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,7 +46,9 @@ type Call struct {
 	Verb, Group, Resource, Subresource, Namespace, Name string
 	User, Agent                                         string
 	Code                                                int
-	At                                                  time.Time
+	// Forbidden is that it was refused for lack of a right.
+	Forbidden bool
+	At        time.Time
 }
 
 // Calls are requests in the order in which they were answered.
@@ -57,7 +60,7 @@ type Mark int64
 // Mark is now: every call that has been answered lies before it.
 func (e *Env) Mark(t testing.TB) Mark {
 	t.Helper()
-	end, err := e.fence(t)
+	end, err := e.fence(t.Context())
 	if err != nil {
 		t.Fatalf("mark the audit log: %v", err)
 	}
@@ -67,24 +70,40 @@ func (e *Env) Mark(t testing.TB) Mark {
 // CallsSince lists what the actor has asked since the mark.
 func (e *Env) CallsSince(t testing.TB, mark Mark, actor Actor) Calls {
 	t.Helper()
-	if _, err := e.fence(t); err != nil {
+	if _, err := e.fence(t.Context()); err != nil {
 		t.Fatalf("read the audit log: %v", err)
 	}
-	text, err := e.auditText(int64(mark))
+	calls, err := e.calls(mark, actor)
 	if err != nil {
 		t.Fatalf("read the audit log: %v", err)
+	}
+	return calls
+}
+
+// AllCalls lists what the actor has asked since the world began.
+func (e *Env) AllCalls(ctx context.Context, actor Actor) (Calls, error) {
+	if _, err := e.fence(ctx); err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	return e.calls(0, actor)
+}
+
+func (e *Env) calls(mark Mark, actor Actor) (Calls, error) {
+	text, err := e.auditText(int64(mark))
+	if err != nil {
+		return nil, err
 	}
 	var calls Calls
 	for text := range bytes.Lines(text) {
 		var line auditLine
 		if err := json.Unmarshal(text, &line); err != nil {
-			t.Fatalf("read the audit log: %v in %q", err, text)
+			return nil, fmt.Errorf("%w in %q", err, text)
 		}
 		if call, answered := line.call(); answered && actor.made(call) {
 			calls = append(calls, call)
 		}
 	}
-	return calls
+	return calls, nil
 }
 
 func (a Actor) made(c Call) bool {
@@ -152,13 +171,13 @@ func (e *Env) auditPolicy() string { return filepath.Join(e.Dir, "audit-policy.y
 
 // fence asks something unmistakable, waits until it is written down, and returns the end of what is written. The log is
 // written before a request ends, so whatever was answered earlier is written down by then.
-func (e *Env) fence(t testing.TB) (end int64, err error) {
+func (e *Env) fence(ctx context.Context) (end int64, err error) {
 	question := string(uuid.NewUUID())
 	info, err := os.Stat(e.auditLog())
 	if err != nil {
 		return 0, err
 	}
-	if err := e.plain.Get().AbsPath("/version").Param("fence", question).Do(t.Context()).Error(); err != nil {
+	if err := e.plain.Get().AbsPath("/version").Param("fence", question).Do(ctx).Error(); err != nil {
 		return 0, fmt.Errorf("ask for the version: %w", err)
 	}
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -187,6 +206,7 @@ type auditLine struct {
 	ResponseStatus struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
+	Annotations map[string]string `json:"annotations"`
 }
 
 // auditText is the log from an offset to its last whole line; one that is still being written comes later.
@@ -216,5 +236,6 @@ func (l auditLine) call() (_ Call, answered bool) {
 		Verb: l.Verb, Group: l.ObjectRef.APIGroup, Resource: l.ObjectRef.Resource, Subresource: l.ObjectRef.Subresource,
 		Namespace: l.ObjectRef.Namespace, Name: l.ObjectRef.Name,
 		User: l.User.Username, Agent: l.UserAgent, Code: l.ResponseStatus.Code, At: l.At,
+		Forbidden: l.Annotations["authorization.k8s.io/decision"] == "forbid",
 	}, true
 }

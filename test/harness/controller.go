@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -39,7 +40,8 @@ type ControllerProcess struct {
 }
 
 // StartController runs the controller for one namespace and waits until it is ready. Further flags come after, and win
-// over, those that a test needs: no leader election, no metrics, logs as text. It ends with the test, if not before.
+// over, those that a test needs: no leader election, no metrics, logs as text. What is no flag but NAME=value goes into
+// its environment. It ends with the test, if not before.
 func (e *Env) StartController(t testing.TB, namespace string, flags ...string) *ControllerProcess {
 	t.Helper()
 	e.built.once.Do(func() { e.built.path, e.built.err = e.buildController(t.Context()) })
@@ -59,6 +61,14 @@ func (e *Env) StartController(t testing.TB, namespace string, flags ...string) *
 		t.Fatalf("make the log of the controller: %v", err)
 	}
 	name := "controller-" + namespace
+	environment := append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	flags = slices.DeleteFunc(slices.Clone(flags), func(flag string) bool {
+		isFlag := strings.HasPrefix(flag, "-")
+		if !isFlag {
+			environment = append(environment, flag)
+		}
+		return !isFlag
+	})
 	c := &ControllerProcess{
 		Actor: Actor{User: "system:serviceaccount:" + ControllerNamespace + ":" + ControllerServiceAccount, Agent: name + "/"},
 		Log:   log.Name(), done: make(chan struct{}),
@@ -67,7 +77,7 @@ func (e *Env) StartController(t testing.TB, namespace string, flags ...string) *
 			// The name that a program is called by is the beginning of its user agent.
 			Args: slices.Concat([]string{name, "--watch-namespaces=" + namespace, "--leader-elect=false", "--leader-election-namespace=" + ControllerNamespace,
 				"--metrics-address=0", "--health-address=" + health, "--log-format=text", "--log-level=debug"}, flags),
-			Env:    append(os.Environ(), "KUBECONFIG="+kubeconfig),
+			Env:    environment,
 			Stdout: log, Stderr: log,
 			SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 		},

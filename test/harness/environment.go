@@ -116,7 +116,8 @@ func (e *Env) startControlPlane() error {
 	api := e.plane.ControlPlane.GetAPIServer()
 	api.CertDir, api.Out, api.Err = filepath.Join(e.Dir, "pki"), apiLog, apiLog
 	api.Configure().
-		Disable("disable-admission-plugins"). // envtest turns ServiceAccount off; here its controller runs
+		Disable("disable-admission-plugins").                                       // envtest turns ServiceAccount off; here its controller runs
+		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement"). // some distributions turn it on
 		Set("audit-policy-file", e.auditPolicy()).
 		Set("audit-log-path", e.auditLog()).
 		Set("audit-log-format", "json").

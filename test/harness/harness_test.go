@@ -319,6 +319,8 @@ func TestCallsAreCountedByWhoMakesThem(t *testing.T) {
 	require.Len(t, calls.Where(harness.Writes), 2)
 	refused := env.CallsSince(t, mark, harness.Actor{User: "nobody " + ns})
 	require.Equal(t, "   1 × delete glances (403)\n", refused.String())
+	require.True(t, refused[0].Forbidden)
+	require.False(t, calls[0].Forbidden)
 	require.Empty(t, env.CallsSince(t, env.Mark(t), harness.Actor{User: "someone " + ns}))
 }
 

@@ -12,11 +12,12 @@ import (
 var shared *Env
 
 // Main is the TestMain of a package whose tests share one world: it starts it, runs the tests, stops it, and exits.
-func Main(m *testing.M) {
-	os.Exit(run(m))
+// inTheEnd is asked of the world after every test has passed, and only if all of them ran.
+func Main(m *testing.M, inTheEnd ...func(*Env) error) {
+	os.Exit(run(m, inTheEnd))
 }
 
-func run(m *testing.M) (code int) {
+func run(m *testing.M, inTheEnd []func(*Env) error) (code int) {
 	started := time.Now()
 	env, err := Start(context.Background())
 	if err != nil {
@@ -31,6 +32,14 @@ func run(m *testing.M) (code int) {
 	shared = env
 	code = m.Run()
 	shared = nil
+	if code == 0 && everyTest() {
+		for _, check := range inTheEnd {
+			if err := check(env); err != nil {
+				fmt.Fprintf(os.Stderr, "in the end: %v\n", err)
+				code = 1
+			}
+		}
+	}
 	if err := env.manager.exited(); err != nil {
 		fmt.Fprintf(os.Stderr, "the tests ran without controllers: %v\n", err)
 		code = 1
@@ -43,6 +52,16 @@ func run(m *testing.M) (code int) {
 		fmt.Fprintf(os.Stderr, "logs of etcd, API server and controllers: %s\n", env.Dir)
 	}
 	return code
+}
+
+// everyTest is whether no flag left a test out.
+func everyTest() bool {
+	for _, name := range []string{"test.run", "test.skip", "test.list"} {
+		if f := flag.Lookup(name); f != nil && f.Value.String() != "" && f.Value.String() != "." {
+			return false
+		}
+	}
+	return true
 }
 
 // manyAtOnce lets many tests run side by side, unless -parallel says otherwise: they wait for controllers, not for a CPU.

@@ -15,8 +15,6 @@ import (
 	"github.com/c5c3/openstack-upgrade/test/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
-
 func TestAFreshInstallSyncsTheDatabaseAndThenServes(t *testing.T) {
 	s := open(t).start()
 	story := s.Record(t, s.ns, name)

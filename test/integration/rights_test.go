@@ -1,0 +1,112 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/c5c3/openstack-upgrade/test/build"
+	"github.com/c5c3/openstack-upgrade/test/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m, rightsAreCalls) }
+
+// askedByTheServer is what the API server itself asks of a right, so that no call shows it: with
+// OwnerReferencesPermissionEnforcement, whoever creates a child must be able to set finalizers of its owner.
+var askedByTheServer = []string{"update glances/finalizers.openstack.c5c3.io"}
+
+// rightsAreCalls compares what the shipped roles grant with what the controllers of all tests have asked.
+func rightsAreCalls(env *harness.Env) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	asked, err := env.AllCalls(ctx, harness.Actor{User: "system:serviceaccount:" + harness.ControllerNamespace + ":" + harness.ControllerServiceAccount, Agent: "controller-"})
+	if err != nil {
+		return err
+	}
+	granted, err := grants(ctx, env)
+	if err != nil {
+		return err
+	}
+	called := map[string]bool{}
+	var faults []error
+	for _, call := range asked {
+		deed := deedOf(call.Verb, call.Group, call.Resource, call.Subresource)
+		called[deed] = true
+		if call.Forbidden {
+			faults = append(faults, fmt.Errorf("the controller has no right to %s in %s", deed, call.Namespace))
+		}
+	}
+	for _, deed := range askedByTheServer {
+		called[deed] = true
+	}
+	for _, deed := range slices.Sorted(maps.Keys(granted)) {
+		if !called[deed] {
+			faults = append(faults, fmt.Errorf("the right to %s was granted and never used in %d calls", deed, len(asked)))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func deedOf(verb, group, resource, subresource string) string {
+	deed := verb + " " + resource
+	if subresource != "" {
+		deed += "/" + subresource
+	}
+	if group != "" {
+		deed += "." + group
+	}
+	return deed
+}
+
+func grants(ctx context.Context, env *harness.Env) (map[string]bool, error) {
+	var everywhere rbacv1.ClusterRole
+	if err := env.Client.Get(ctx, client.ObjectKey{Name: harness.ControllerServiceAccount}, &everywhere); err != nil {
+		return nil, fmt.Errorf("get the role: %w", err)
+	}
+	var home rbacv1.RoleList
+	if err := env.Client.List(ctx, &home, client.InNamespace(harness.ControllerNamespace)); err != nil {
+		return nil, fmt.Errorf("list the roles at home: %w", err)
+	}
+	rules := everywhere.Rules
+	for _, role := range home.Items {
+		rules = append(rules, role.Rules...)
+	}
+	granted := map[string]bool{}
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					granted[deedOf(verb, group, resource, "")] = true
+				}
+			}
+		}
+	}
+	return granted, nil
+}
+
+func TestTheSecondReplicaGoesOnWhenTheFirstIsKilled(t *testing.T) {
+	s := open(t)
+	finish := s.script("db-migrate", harness.Hang())
+	s.glance(build.Lockstep("2026.2")).record(walking("Migrating")).start("--leader-elect=true")
+	s.awaitPod("db-migrate", "to run", runs)
+	first := s.controller
+	s.start("--leader-elect=true")
+	first.Kill(t)
+	finish()
+	s.await("the upgrade to end", rests("2026.2"))
+	require.Empty(t, s.CallsSince(t, 0, s.controller.Actor).Where(harness.On("leases"), func(c harness.Call) bool { return c.Forbidden }))
+}
+
+func TestOldServersThatDoNotStreamListsAreListed(t *testing.T) {
+	s := open(t).glance().record(installed2026).start("KUBE_FEATURE_WatchListClient=false")
+	s.await("the Glance to rest", rests("2026.1"))
+	require.NotEmpty(t, s.calls(0).Where(harness.On("glances"), harness.By("list")))
+}
