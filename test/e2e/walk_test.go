@@ -251,6 +251,11 @@ func killedAndAborted(t *testing.T) {
 	})
 	require.NoError(t, err)
 
+	// What a controller has to tell goes out after its write: it dies when that has been told.
+	require.NoError(t, on.Await(t.Context(), "the first Job to run", words, func(ctx context.Context) (bool, string, error) {
+		job, err := on.Job(ctx, key, upgrade.Expand)
+		return job != nil && job.Spec.Template.Spec.Containers[0].Image == stage.Repository+":"+tagBeyond && job.Status.Active > 0, "no Job yet", err
+	}))
 	webhooks := running(t, stage.Webhook)
 	killed, err := on.KillLeader(t.Context())
 	require.NoError(t, err)

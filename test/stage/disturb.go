@@ -9,9 +9,15 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 )
 
 // ProductPods lists the pods of the webhook or the controller that are not ending.
@@ -31,7 +37,7 @@ func (s *Stage) Restart(ctx context.Context, name string) error {
 	return s.Await(ctx, name+" to be rolled out anew", 3*time.Minute, s.RolledOut(ProductNamespace, name))
 }
 
-// KillLeader ends the controller that works, at once and without a chance to say so, and returns the pod's name.
+// KillLeader kills the controller that works, as a crash would: it cannot give its lease back. It returns the pod's name.
 func (s *Stage) KillLeader(ctx context.Context) (string, error) {
 	var lease coordinationv1.Lease
 	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: ProductNamespace, Name: Controller}, &lease); err != nil {
@@ -40,8 +46,17 @@ func (s *Stage) KillLeader(ctx context.Context) (string, error) {
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 		return "", errors.New("find the controller that works: nobody holds the lease")
 	}
-	pod, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
-	return pod, s.do(ctx, "", "-n", ProductNamespace, "delete", "pod", pod, "--grace-period=0", "--force")
+	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
+	var pod corev1.Pod
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: ProductNamespace, Name: name}, &pod); err != nil {
+		return "", fmt.Errorf("find the controller that works: %w", err)
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if _, id, found := strings.Cut(c.ContainerID, "://"); found {
+			return name, s.inside(ctx, "ctr", "tasks", "kill", "--signal", "SIGKILL", id)
+		}
+	}
+	return "", fmt.Errorf("find the controller that works: pod %s has no container", name)
 }
 
 // QuotaInForce looks whether a quota is counted.
@@ -52,6 +67,33 @@ func (s *Stage) QuotaInForce(namespace, name string) Look {
 			return false, err.Error(), nil
 		}
 		return len(quota.Status.Used) > 0, "nothing is counted yet", nil
+	}
+}
+
+// Empty looks whether nothing is left in a namespace of all that this product or Kubernetes made there for it.
+func (s *Stage) Empty(namespace string) Look {
+	return func(ctx context.Context) (bool, string, error) {
+		var left []string
+		for _, list := range []client.ObjectList{
+			&v1alpha1.GlanceList{}, &batchv1.JobList{}, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{},
+			&corev1.PodList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.SecretList{},
+		} {
+			if err := s.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+				return false, err.Error(), nil
+			}
+			err := meta.EachListItem(list, func(object runtime.Object) error {
+				item, err := meta.Accessor(object)
+				// Kubernetes puts this one back as long as there is a namespace.
+				if err == nil && item.GetName() != "kube-root-ca.crt" {
+					left = append(left, strings.TrimPrefix(fmt.Sprintf("%T ", object), "*")+item.GetName())
+				}
+				return err
+			})
+			if err != nil {
+				return false, "", err
+			}
+		}
+		return len(left) == 0, strings.Join(left, ", "), nil
 	}
 }
 

@@ -26,9 +26,14 @@ func Patch(release, tag string) string {
 
 // Tag gives an image that is in the node another tag.
 func (s *Stage) Tag(ctx context.Context, from, to string) error {
-	args := []string{"exec", "--name", s.Cluster, "--", "ctr", "images", "tag", "--force", Repository + ":" + from, Repository + ":" + to}
+	return s.inside(ctx, "ctr", "images", "tag", "--force", Repository+":"+from, Repository+":"+to)
+}
+
+// inside runs a command in the node.
+func (s *Stage) inside(ctx context.Context, command ...string) error {
+	args := append([]string{"exec", "--name", s.Cluster, "--"}, command...)
 	if out, err := exec.CommandContext(ctx, s.layout.Self(), args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("tag image %s as %s: %w: %s", from, to, err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("%s in the node: %w: %s", strings.Join(command, " "), err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }
