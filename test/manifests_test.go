@@ -148,9 +148,19 @@ func overlays(t *testing.T) []string {
 	return names
 }
 
+// built and told keep what takes a second to make; nobody changes what is in them.
+var (
+	built = map[string]manifests{}
+	told  = map[string]string{}
+)
+
 // build runs kustomize over a directory of deploy, with components on top, and reads the result strictly.
 func build(t *testing.T, dir string, components ...string) manifests {
 	t.Helper()
+	key := strings.Join(append([]string{dir}, components...), " ")
+	if all, done := built[key]; done {
+		return all
+	}
 	top := t.TempDir()
 	relative := func(path string) string {
 		absolute, err := filepath.Abs("../deploy/" + path)
@@ -172,11 +182,11 @@ func build(t *testing.T, dir string, components ...string) manifests {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(top, "kustomization.yaml"), text, 0o600))
 
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), top)
+	result, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), top)
 	require.NoError(t, err)
 	decoder := serializer.NewCodecFactory(scheme(), serializer.EnableStrict).UniversalDeserializer()
 	var all manifests
-	for _, resource := range built.Resources() {
+	for _, resource := range result.Resources() {
 		if slices.Contains(foreign, resource.GetKind()) {
 			continue
 		}
@@ -186,6 +196,7 @@ func build(t *testing.T, dir string, components ...string) manifests {
 		require.NoError(t, err, "%s", resource.CurId())
 		all = append(all, object.(client.Object))
 	}
+	built[key] = all
 	return all
 }
 
@@ -225,14 +236,18 @@ func named[T client.Object](t *testing.T, all manifests, name string) T {
 	return *new(T)
 }
 
-// helpOf is what a binary says about its flags; built once and kept by go's own cache.
+// helpOf is what a binary says about its flags.
 func helpOf(t *testing.T, binary string) string {
 	t.Helper()
+	if help, done := told[binary]; done {
+		return help
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", "run", "./"+binary, "--help")
 	cmd.Dir = ".."
 	output, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s --help: %s", binary, output)
-	return string(output)
+	told[binary] = string(output)
+	return told[binary]
 }
