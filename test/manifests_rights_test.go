@@ -23,7 +23,7 @@ var calls = map[string]string{
 	"configmaps":                           "get list watch create update",
 	"pods":                                 "list watch",
 	"events":                               "list",
-	"events.events.k8s.io":                 "create",
+	"events.events.k8s.io":                 "create patch",
 }
 
 // callsAtHome is what it does in its own namespace besides.

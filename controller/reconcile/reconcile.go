@@ -140,14 +140,16 @@ func (r *Reconciler) load(ctx context.Context, request ctrl.Request) (service.Ob
 	return object, nil
 }
 
-// complain puts a refused write into the condition that it belongs to.
+// complain puts a refused write into the conditions that it belongs to: it
+// holds up the schema work that goes on, and what serves is not what is wished.
 func complain(decision *upgrade.Decision, seen *observation, err error) {
-	if decision.Step == upgrade.RunJob {
+	if !decision.Database.Ready {
 		decision.Database.Message += "; " + bounded(err.Error())
 		decision.Database.Trouble = true
-		return
 	}
-	seen.Deployment.Note, seen.Deployment.Trouble = bounded(err.Error()), true
+	if decision.Step != upgrade.RunJob {
+		seen.Deployment.Note, seen.Deployment.Trouble, seen.Deployment.Unobserved = bounded(err.Error()), true, true
+	}
 }
 
 // settles tells whether an error passes by itself within moments, or has no

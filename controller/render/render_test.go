@@ -157,9 +157,9 @@ func TestReplicasAreWrittenOnceUnlessAsked(t *testing.T) {
 
 	live := asStored(first)
 	live.Spec.Replicas = ptr.To[int32](7) // an autoscaler's
-	merged, changes := render.Merge(live, render.Deployment(unset, "i:1", upgrade.State{}), false)
+	_, changes := render.Merge(live, render.Deployment(unset, "i:1", upgrade.State{}), false)
 	assert.False(t, changes)
-	merged, changes = render.Merge(live, render.Deployment(unset, "i:2", upgrade.State{}), false)
+	merged, changes := render.Merge(live, render.Deployment(unset, "i:2", upgrade.State{}), false)
 	assert.True(t, changes)
 	assert.Equal(t, int32(7), *merged.Spec.Replicas)
 
