@@ -30,7 +30,7 @@ func (e *Env) Namespace(t testing.TB) string {
 		if t.Failed() {
 			t.Logf("what is in %s:\n%s", ns.Name, e.Describe(ctx, ns.Name))
 		}
-		if err := e.Client.Delete(ctx, ns); err != nil {
+		if err := e.Client.Delete(ctx, ns); client.IgnoreNotFound(err) != nil {
 			t.Errorf("delete namespace %s: %v", ns.Name, err)
 		}
 	})

@@ -2,13 +2,16 @@ package integration
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -117,6 +120,21 @@ func TestObjectsOfOthersWithOurNamesAreLeftAloneAndNamed(t *testing.T) {
 	}
 	s.await("the Glance to serve once the names are free", rests("2026.1"))
 	require.Empty(t, isComplete(s.job(upgrade.Sync)))
+}
+
+func TestAChangeThatTheSiteForbidsIsSaidAndHeals(t *testing.T) {
+	s := steady(t)
+	allow := s.forbid(product, admissionv1.Update, "apps", "deployments", func(as client.Client) error {
+		return as.Update(t.Context(), s.deployment())
+	})
+	s.edit(build.Grace(90))
+	s.await("the refusal", func(g *v1alpha1.Glance) string {
+		message := conditionMessage(g, v1alpha1.ConditionDeploymentReady)
+		return lacks(!meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionReady) && strings.Contains(message, "the site forbids it"), "DeploymentReady: %s", message)
+	})
+	allow()
+	s.await("the Glance to rest", rests("2026.1"))
+	require.EqualValues(t, 90, *s.deployment().Spec.Template.Spec.TerminationGracePeriodSeconds)
 }
 
 func conditionMessage(g *v1alpha1.Glance, kind string) string {

@@ -36,14 +36,22 @@ const api = "api"
 // scene is a namespace with a database Secret, and soon a Glance and a controller.
 type scene struct {
 	*harness.Env
-	t          *testing.T
+	t          testing.TB
 	ns         string
 	controller *harness.ControllerProcess
 }
 
+// open is a scene whose pods are watched for what must never be, whatever the test is about.
 func open(t *testing.T) *scene {
 	t.Helper()
 	t.Parallel()
+	s := stage(t)
+	s.watchPods()
+	return s
+}
+
+func stage(t testing.TB) *scene {
+	t.Helper()
 	env := harness.Shared(t)
 	s := &scene{Env: env, t: t, ns: env.Namespace(t)}
 	s.Create(t, build.DatabaseSecret(s.ns))
