@@ -223,6 +223,12 @@ func serve(t *testing.T, key client.ObjectKey, tag string) {
 	}
 }
 
+func ready(p corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
 func steady(t *testing.T) {
 	controllers := running(t, stage.Controller)
 	began := mark(t)
@@ -266,9 +272,11 @@ func killedAndAborted(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, webhooks, running(t, stage.Webhook), "the end of a controller touched the webhook")
 
-	require.NoError(t, on.Await(t.Context(), "a pod of the new image", patience, func(ctx context.Context) (bool, string, error) {
+	require.NoError(t, on.Await(t.Context(), "a pod of the new image to serve", patience, func(ctx context.Context) (bool, string, error) {
 		pods, err := on.Pods(ctx, key, "api")
-		return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Spec.Containers[0].Image == stage.Repository+":"+tagBeyond }), "none yet", err
+		return slices.ContainsFunc(pods, func(p corev1.Pod) bool {
+			return p.Spec.Containers[0].Image == stage.Repository+":"+tagBeyond && ready(p)
+		}), "none yet", err
 	}))
 	patchTo(t, key, stage.ReleaseAfter, stage.TagAfter)
 	_, err = film.Until(t.Context(), "the abort to be over", patience, func(g *v1alpha1.Glance) bool {
