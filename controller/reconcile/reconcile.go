@@ -88,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	taken, err := r.act(ctx, state, desired, decision, workload, seen)
 	switch {
 	case settles(err):
-		return ctrl.Result{RequeueAfter: conflictPause}, nil
+		return settled(err), nil
 	case err != nil:
 		// A refused write (a quota, a policy) is for people to read as well.
 		complain(&decision, &seen, err)
@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	pause, err := r.record(ctx, object, workload, decision, seen, taken.names)
 	switch {
 	case settles(err):
-		return ctrl.Result{RequeueAfter: conflictPause}, nil
+		return settled(err), nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}
@@ -156,6 +156,15 @@ func complain(decision *upgrade.Decision, seen *observation, err error) {
 // one left to be told to.
 func settles(err error) bool {
 	return err != nil && (apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause))
+}
+
+// settled looks again in a moment, unless the namespace is going: then all
+// that is in it goes too, and there is nothing to look for.
+func settled(err error) ctrl.Result {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return ctrl.Result{}
+	}
+	return ctrl.Result{RequeueAfter: conflictPause}
 }
 
 // failure is what is returned for a wish or a Job that only a person can put
