@@ -137,7 +137,9 @@ func TestContractWaitsWhileThereAreMorePodsThanAskedFor(t *testing.T) {
 
 func (s *scene) newPod() *corev1.Pod {
 	s.t.Helper()
-	pod := s.awaitPod(api, "of the target", func(pod corev1.Pod) string { return lacks(imageOf(&pod) == next, "image %s", imageOf(&pod)) + runs(pod) })
+	pod := s.awaitPod(api, "of the target", func(pod corev1.Pod) string {
+		return lacks(imageOf(&pod) == next, "image %s", imageOf(&pod)) + runs(pod)
+	})
 	return &pod
 }
 
@@ -145,7 +147,9 @@ func TestBL11WithNoReplicasContractWaitsUntilNoPodIsLeftAtAll(t *testing.T) {
 	s, let := allButOnePodEnding(t)
 	last := s.scriptImage(api, ":2026.2", harness.Lost())
 	s.edit(build.Replicas(0))
-	s.awaitPod(api, "of the target to end", func(pod corev1.Pod) string { return lacks(imageOf(&pod) == next, "image %s", imageOf(&pod)) + ends(pod) })
+	s.awaitPod(api, "of the target to end", func(pod corev1.Pod) string {
+		return lacks(imageOf(&pod) == next, "image %s", imageOf(&pod)) + ends(pod)
+	})
 	let()
 	s.heldBack("no replicas are asked for and 1 pods are left")
 	last()

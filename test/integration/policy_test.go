@@ -85,9 +85,9 @@ func (s *scene) inject(component, sidecar string) {
 				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
 					Operations: []admissionv1.OperationType{admissionv1.Create},
 					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}}}},
-			Mutations: []admissionv1.Mutation{{PatchType: admissionv1.PatchTypeApplyConfiguration, ApplyConfiguration: &admissionv1.ApplyConfiguration{Expression: fmt.Sprintf(`
-Object{spec: Object.spec{containers: [Object.spec.containers{name: %q, image: "mesh:1",
-  securityContext: Object.spec.containers.securityContext{allowPrivilegeEscalation: false, capabilities: Object.spec.containers.securityContext.capabilities{drop: ["ALL"]}}}]}}`, sidecar)}}},
+			Mutations: []admissionv1.Mutation{{PatchType: admissionv1.PatchTypeJSONPatch, JSONPatch: &admissionv1.JSONPatch{Expression: fmt.Sprintf(`
+[JSONPatch{op: "add", path: "/spec/containers/-", value: Object.spec.containers{name: %q, image: "mesh:1",
+  securityContext: Object.spec.containers.securityContext{allowPrivilegeEscalation: false, capabilities: Object.spec.containers.securityContext.capabilities{drop: ["ALL"]}}}}]`, sidecar)}}},
 		},
 	}
 	binding := &admissionv1.MutatingAdmissionPolicyBinding{

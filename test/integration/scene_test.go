@@ -218,6 +218,15 @@ func adjust[T client.Object](s *scene, object T, change func(T)) {
 	require.NoError(s.t, s.Client.Patch(s.t.Context(), object, client.MergeFrom(before)))
 }
 
+// adjustStatus is adjust for the status.
+func adjustStatus[T client.Object](s *scene, object T, change func(T)) {
+	s.t.Helper()
+	require.NoError(s.t, s.Client.Get(s.t.Context(), client.ObjectKeyFromObject(object), object))
+	before := object.DeepCopyObject().(T)
+	change(object)
+	require.NoError(s.t, s.Client.Status().Patch(s.t.Context(), object, client.MergeFrom(before)))
+}
+
 // job is the Job of a task; nil if there is none.
 func (s *scene) job(task upgrade.Task) *batchv1.Job {
 	s.t.Helper()
