@@ -177,8 +177,12 @@ func theRightOrder(t *testing.T, key client.ObjectKey, table *results) {
 
 	t.Run("an old pod that ends for long holds the contract back, and the condition names it and since when", func(t *testing.T) {
 		left := fmt.Sprintf(`pods of the previous template are left: [^;]*%s \(terminating since \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ\)`, pod)
-		_, err := film.Until(t.Context(), "the condition to name the pod", patience, saying(left))
+		named := saying(left)
+		m, err := film.Until(t.Context(), "the condition to name the pod", patience, func(g *v1alpha1.Glance) bool {
+			return named(g) || g.Status.UpgradePhase == string(upgrade.Contracting)
+		})
 		require.NoError(t, err)
+		require.Regexp(t, left, stage.Words(m.Glance), "the contract was not held back")
 		done, seen, err := on.RolledOut(key.Namespace, key.Name)(t.Context())
 		require.NoError(t, err)
 		assert.True(t, done, "all else should be done: %s", seen)
