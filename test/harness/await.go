@@ -17,7 +17,8 @@ import (
 // Patience is how long Await waits: far longer than anything takes, so that only what never comes is reported.
 const Patience = time.Minute
 
-const glance = 20 * time.Millisecond
+// glance is short against a second, which the Job controller takes its time in, and long against what a read costs.
+const glance = 50 * time.Millisecond
 
 // Await reads the object again and again until lacks finds nothing lacking, and returns it. The words of lacks say what
 // is still missing; they are reported, with everything that is in the namespace, if it takes too long.
