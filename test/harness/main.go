@@ -72,7 +72,7 @@ func manyAtOnce() error {
 	if given {
 		return nil
 	}
-	return flag.Set("test.parallel", "12")
+	return flag.Set("test.parallel", "16")
 }
 
 // Shared is the world that Main started.
