@@ -26,6 +26,7 @@ import (
 
 	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/shared/release"
+	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 	"github.com/c5c3/openstack-upgrade/test/cluster/binaries"
 )
 
@@ -63,7 +64,7 @@ func TestTheCRDHoldsTheShapesThatTheCodeKnows(t *testing.T) {
 	root := version.Schema.OpenAPIV3Schema
 	assert.Equal(t, release.Pattern, root.Properties["spec"].Properties["openStackRelease"].Pattern)
 
-	require.Len(t, root.XValidations, 1)
+	require.NotEmpty(t, root.XValidations)
 	assert.Contains(t, root.XValidations[0].Rule, "self.metadata.name.size() <= "+decimal(int32(v1alpha1.MaxNameLength)))
 	assert.Contains(t, root.XValidations[0].Message, decimal(int32(v1alpha1.MaxNameLength)))
 
@@ -111,18 +112,28 @@ func TestTheCRDAloneRefusesWhatHasNoShape(t *testing.T) {
 		change func(*unstructured.Unstructured)
 		says   string
 	}{
-		"a third release of a year":  {spec(func(spec map[string]any) { spec["openStackRelease"] = "2026.3" }), "spec.openStackRelease"},
-		"a release of two digits":    {spec(func(spec map[string]any) { spec["openStackRelease"] = "26.1" }), "spec.openStackRelease"},
-		"a release with a space":     {spec(func(spec map[string]any) { spec["openStackRelease"] = " 2026.1" }), "spec.openStackRelease"},
-		"a release of other digits":  {spec(func(spec map[string]any) { spec["openStackRelease"] = "２０２６.１" }), "spec.openStackRelease"},
-		"a release with a line feed": {spec(func(spec map[string]any) { spec["openStackRelease"] = "2026.1\n" }), "spec.openStackRelease"},
-		"no release":                 {spec(func(spec map[string]any) { delete(spec, "openStackRelease") }), "spec.openStackRelease"},
-		"no tag and no digest":       {image(map[string]any{"repository": "glance"}), "tag, digest or both"},
-		"a tag with a colon":         {image(map[string]any{"repository": "glance", "tag": "a:b"}), "spec.image.tag"},
-		"half a digest":              {image(map[string]any{"repository": "glance", "digest": "sha256:abc"}), "spec.image.digest"},
-		"no database":                {spec(func(spec map[string]any) { delete(spec, "database") }), "spec.database"},
-		"a field nobody knows":       {spec(func(spec map[string]any) { spec["release"] = "2026.1" }), "spec.release"},
-		"a name that is too long":    {func(object *unstructured.Unstructured) { object.SetName(strings.Repeat("a", v1alpha1.MaxNameLength+1)) }, "51 characters"},
+		"a third release of a year":       {spec(func(spec map[string]any) { spec["openStackRelease"] = "2026.3" }), "spec.openStackRelease"},
+		"a release of two digits":         {spec(func(spec map[string]any) { spec["openStackRelease"] = "26.1" }), "spec.openStackRelease"},
+		"a release with a space":          {spec(func(spec map[string]any) { spec["openStackRelease"] = " 2026.1" }), "spec.openStackRelease"},
+		"a release of other digits":       {spec(func(spec map[string]any) { spec["openStackRelease"] = "２０２６.１" }), "spec.openStackRelease"},
+		"a release with a line feed":      {spec(func(spec map[string]any) { spec["openStackRelease"] = "2026.1\n" }), "spec.openStackRelease"},
+		"no release":                      {spec(func(spec map[string]any) { delete(spec, "openStackRelease") }), "spec.openStackRelease"},
+		"no tag and no digest":            {image(map[string]any{"repository": "glance"}), "tag, digest or both"},
+		"a tag with a colon":              {image(map[string]any{"repository": "glance", "tag": "a:b"}), "spec.image.tag"},
+		"half a digest":                   {image(map[string]any{"repository": "glance", "digest": "sha256:abc"}), "spec.image.digest"},
+		"no database":                     {spec(func(spec map[string]any) { delete(spec, "database") }), "spec.database"},
+		"a field nobody knows":            {spec(func(spec map[string]any) { spec["release"] = "2026.1" }), "spec.release"},
+		"a name that is too long":         {func(object *unstructured.Unstructured) { object.SetName(strings.Repeat("a", v1alpha1.MaxNameLength+1)) }, "51 characters"},
+		"a name with a dot":               {func(object *unstructured.Unstructured) { object.SetName("img.a") }, "must begin with a letter"},
+		"a name that begins with a digit": {func(object *unstructured.Unstructured) { object.SetName("2images") }, "must begin with a letter"},
+		"a rollout that cannot move": {spec(func(spec map[string]any) {
+			spec["deployment"] = map[string]any{"strategy": map[string]any{"maxSurge": "0%", "maxUnavailable": int64(0)}}
+		}), "cannot both be 0"},
+		"a label value with a space": {spec(func(spec map[string]any) {
+			spec["jobs"] = map[string]any{"podLabels": map[string]any{"x": "has space"}}
+		}), "a label value"},
+		"a Secret without a name":  {spec(func(spec map[string]any) { spec["configSecretRefs"] = []any{map[string]any{}} }), "configSecretRefs[0].name"},
+		"a section with a bracket": {spec(func(spec map[string]any) { spec["extraConfig"] = map[string]any{"a]b": map[string]any{"c": "d"}} }), "single words"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -134,6 +145,21 @@ func TestTheCRDAloneRefusesWhatHasNoShape(t *testing.T) {
 	longest := sample(t)
 	longest.SetName(strings.Repeat("a", v1alpha1.MaxNameLength))
 	assert.Empty(t, schema.refuses(t, longest), "the longest name that is allowed")
+}
+
+func TestTheDatabaseIsTheSameForAWholeWalk(t *testing.T) {
+	schema := crdSchema(t)
+	moved := func(phase string) []string {
+		before := sample(t)
+		require.NoError(t, unstructured.SetNestedField(before.Object, phase, "status", "upgradePhase"))
+		after := before.DeepCopy()
+		require.NoError(t, unstructured.SetNestedField(after.Object, "elsewhere", "spec", "database", "secretRef", "name"))
+		return schema.refusesChange(t, before, after)
+	}
+	assert.Empty(t, moved(""))
+	for _, phase := range upgrade.Phases {
+		assert.Contains(t, strings.Join(moved(string(phase)), "\n"), "spec.database cannot change", phase)
+	}
 }
 
 // floor judges objects as the API server does with nothing but the CRD.
@@ -169,6 +195,19 @@ func (f floor) refuses(t *testing.T, object *unstructured.Unstructured) []string
 	if len(problems) == 0 {
 		problems, _ = f.rules.Validate(t.Context(), field.NewPath("root"), f.structural, fields, nil, celconfig.RuntimeCELCostBudget)
 	}
+	for _, problem := range problems {
+		found = append(found, problem.Error())
+	}
+	return found
+}
+
+// refusesChange lists which rules an edit breaks.
+func (f floor) refusesChange(t *testing.T, before, after *unstructured.Unstructured) []string {
+	t.Helper()
+	defaulting.Default(before.Object, f.structural)
+	defaulting.Default(after.Object, f.structural)
+	problems, _ := f.rules.Validate(t.Context(), field.NewPath("root"), f.structural, after.Object, before.Object, celconfig.RuntimeCELCostBudget)
+	var found []string
 	for _, problem := range problems {
 		found = append(found, problem.Error())
 	}

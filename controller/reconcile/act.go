@@ -33,28 +33,27 @@ func (r *Reconciler) act(ctx context.Context, s upgrade.State, d upgrade.Desired
 	if decision.Step == upgrade.Move {
 		return found, nil
 	}
-	if decision.Serve != "" || decision.Step == upgrade.RunJob {
-		if err := r.configure(ctx, w, seen, &found); err != nil {
+	// Deletions come first: nothing that is wrong with what serves may keep a
+	// Job going that an abort has called off.
+	for _, task := range decision.Delete {
+		if err := r.deleteJob(ctx, seen.live[task]); err != nil {
 			return found, err
 		}
+	}
+	if decision.Serve == "" && decision.Step != upgrade.RunJob {
+		return found, nil
+	}
+	if err := r.configure(ctx, w, seen, &found); err != nil || found.any() {
+		return found, err
+	}
+	var failures []error
+	if decision.Step == upgrade.RunJob {
+		failures = append(failures, r.runJob(ctx, render.Job(w, upgrade.WorkOf(s, d, decision.Task)), decision.Task, &found))
 	}
 	if decision.Serve != "" {
-		if err := r.serve(ctx, s, decision.Serve, w, seen, &found); err != nil {
-			return found, err
-		}
+		failures = append(failures, r.serve(ctx, s, decision.Serve, w, seen, &found))
 	}
-	switch decision.Step {
-	case upgrade.RunJob:
-		return found, r.runJob(ctx, render.Job(w, upgrade.WorkOf(s, d, decision.Task)), decision.Task, &found)
-	case upgrade.DeleteJob:
-		for _, task := range decision.Delete {
-			if err := r.deleteJob(ctx, seen.live[task]); err != nil {
-				return found, err
-			}
-		}
-	case upgrade.Wait, upgrade.Move:
-	}
-	return found, nil
+	return found, errors.Join(failures...)
 }
 
 // configure keeps the ConfigMap that every pod mounts.
@@ -196,9 +195,19 @@ func kindOf(object client.Object) string {
 	return fmt.Sprintf("%T", object)
 }
 
-// ours tells whether the object itself, not a namesake before it, controls a
-// child.
-func ours(child client.Object, w render.Workload) bool {
+// controlled tells whether the object itself, not a namesake before it,
+// controls a child.
+func controlled(child client.Object, w render.Workload) bool {
 	controller := metav1.GetControllerOf(child)
 	return controller != nil && controller.UID == w.Owner.UID
+}
+
+// ours is controlled, or made for an object of this name and left without any
+// controller: what was orphaned is taken back rather than fought. That is not
+// for Jobs, which count only for the very object they were made for.
+func ours(child client.Object, w render.Workload) bool {
+	labels := child.GetLabels()
+	orphan := metav1.GetControllerOf(child) == nil &&
+		labels[render.LabelManagedBy] == render.ManagedBy && labels[render.LabelName] == w.Service && labels[render.LabelInstance] == w.Name
+	return orphan || controlled(child, w)
 }

@@ -56,7 +56,7 @@ func (r *Reconciler) observe(ctx context.Context, object service.Object, w rende
 	}
 	seen.pods = of(pods, render.ComponentAPI)
 	r.observeDeployment(state, w, &seen)
-	if !r.decisive(state, desired, seen) {
+	if !decisive(state, desired, seen.Observed) {
 		return seen, nil
 	}
 	if upgrade.Aborts(state, desired) {
@@ -67,19 +67,12 @@ func (r *Reconciler) observe(ctx context.Context, object service.Object, w rende
 	return seen, r.confirm(ctx, state, w, &seen)
 }
 
-// decisive tells whether the next decision may rest on pods being gone, so
-// that the caches are not enough.
-func (r *Reconciler) decisive(s upgrade.State, d upgrade.Desired, seen observation) bool {
-	if upgrade.Aborts(s, d) {
-		for _, task := range upgrade.PhaseTasks {
-			if standing := seen.Jobs[task].Standing; standing != upgrade.Absent && standing != upgrade.Foreign {
-				return false
-			}
-		}
-		return true
-	}
-	contracting := s.Phase == upgrade.Contracting && seen.Jobs[upgrade.Contract].Standing == upgrade.Absent
-	return (s.Phase == upgrade.RollingUpdate || contracting) && upgrade.Held(seen.Deployment, s.TargetImage) == ""
+// decisive tells whether the next decision would be another if the caches were
+// known to be right, so that it must be found out.
+func decisive(s upgrade.State, d upgrade.Desired, o upgrade.Observed) bool {
+	doubting := upgrade.Decide(s, d, o)
+	o.Confirmed = true
+	return upgrade.Decide(s, d, o).Step != doubting.Step
 }
 
 // unseenJobs looks past the caches for phase Jobs that they do not show yet:
@@ -137,12 +130,23 @@ func mine(w render.Workload) client.MatchingLabels {
 func of(pods []corev1.Pod, component string) []corev1.Pod {
 	var found []corev1.Pod
 	for _, pod := range pods {
-		if pod.Labels[render.LabelComponent] == component {
+		if componentOf(pod) == component {
 			found = append(found, pod)
 		}
 	}
 	slices.SortFunc(found, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return found
+}
+
+// componentOf is the task that a pod runs, and the API for every other: also
+// for one whose label was taken away to set it apart, for it still works.
+func componentOf(pod corev1.Pod) string {
+	for _, task := range upgrade.Tasks {
+		if pod.Labels[render.LabelComponent] == string(task) {
+			return string(task)
+		}
+	}
+	return render.ComponentAPI
 }
 
 // unfinished leaves out pods whose containers have ended for good: those
@@ -201,15 +205,20 @@ func (r *Reconciler) children(ctx context.Context, w render.Workload, seen *obse
 func (r *Reconciler) observeJob(ctx context.Context, w render.Workload, work upgrade.Work, job *batchv1.Job, pods []corev1.Pod, seen *observation) upgrade.Job {
 	active := unfinished(pods)
 	if job == nil {
+		if left := r.deleted.quiet(w.Namespace, v1alpha1.JobName(w.Name, work.Task), r.Now()); left > 0 && len(active) == 0 {
+			seen.again = sooner(seen.again, left)
+			return upgrade.Job{Name: v1alpha1.JobName(w.Name, work.Task), Standing: upgrade.Leaving, Progress: upgrade.Running, Note: "it was deleted a moment ago, a pod of it may still come"}
+		}
 		if len(active) == 0 {
 			return upgrade.Job{}
 		}
 		return upgrade.Job{Name: v1alpha1.JobName(w.Name, work.Task), Standing: upgrade.Leaving, Progress: upgrade.Running, Note: ending(active)}
 	}
 	found := upgrade.Job{Name: job.Name, Progress: progress(job, pods)}
+	r.deleted.seen(job, found.Progress == upgrade.Complete || found.Progress == upgrade.Failed)
 	rendered := render.Job(w, work)
 	switch {
-	case !ours(job, w):
+	case !controlled(job, w):
 		found.Standing = upgrade.Foreign
 		seen.again = sooner(seen.again, foreignPause)
 		return found
@@ -274,6 +283,12 @@ func (r *Reconciler) observeDeployment(s upgrade.State, w render.Workload, seen 
 	live := seen.deployment
 	seen.Deployment = upgrade.Deployment{Name: w.Name}
 	d := &seen.Deployment
+	image := s.TargetImage
+	if !s.Walking() {
+		image = s.InstalledImage
+	}
+	rendered := render.Deployment(w, image, s)
+	r.observePods(rendered.Spec.Template.Annotations[render.AnnotationTemplate], seen)
 	if live == nil {
 		return
 	}
@@ -291,11 +306,6 @@ func (r *Reconciler) observeDeployment(s upgrade.State, w render.Workload, seen 
 		seen.Recorded = &record
 		seen.RecordedDone = contracted(record, w, seen.live)
 	}
-	image := s.TargetImage
-	if !s.Walking() {
-		image = s.InstalledImage
-	}
-	rendered := render.Deployment(w, image, s)
 	if containers := live.Spec.Template.Spec.Containers; len(containers) > 0 {
 		d.Image = containers[0].Image
 	}
@@ -307,23 +317,31 @@ func (r *Reconciler) observeDeployment(s upgrade.State, w render.Workload, seen 
 		d.Replicas = *live.Spec.Replicas
 	}
 	d.Total, d.Updated, d.Available = live.Status.Replicas, live.Status.UpdatedReplicas, live.Status.AvailableReplicas
-	d.Pods, d.Outdated, d.Images = 0, nil, nil
-	template := rendered.Spec.Template.Annotations[render.AnnotationTemplate]
-	for _, pod := range unfinished(seen.pods) {
-		d.Pods++
-		for _, container := range pod.Spec.Containers {
-			if container.Name != render.ComponentAPI {
-				continue
-			}
-			if !slices.Contains(d.Images, container.Image) {
-				d.Images = append(d.Images, container.Image)
-			}
-			if container.Image != image || pod.Annotations[render.AnnotationTemplate] != template {
-				d.Outdated = append(d.Outdated, called(pod))
-			}
-		}
+	d.Release = live.Spec.Template.Annotations[render.AnnotationRelease]
+	if database := render.DatabaseOf(live.Spec.Template); database != "" {
+		d.Elsewhere = database != w.DatabaseName()
 	}
 	d.Note, d.Trouble = wordsOfDeployment(live, seen.pods)
+}
+
+// observePods reduces the pods of the API by what is noted on them: which
+// template they are of, and which release they were rendered for. Their image
+// would not tell, since a cluster may rewrite it.
+func (r *Reconciler) observePods(template string, seen *observation) {
+	d := &seen.Deployment
+	for _, pod := range unfinished(seen.pods) {
+		d.Pods++
+		release := pod.Annotations[render.AnnotationRelease]
+		if release == "" {
+			release = upgrade.Unknown
+		}
+		if !slices.Contains(d.Releases, release) {
+			d.Releases = append(d.Releases, release)
+		}
+		if pod.Annotations[render.AnnotationTemplate] != template {
+			d.Outdated = append(d.Outdated, called(pod))
+		}
+	}
 }
 
 // contracted tells whether a Job proves that a walk noted on the Deployment
@@ -334,7 +352,7 @@ func contracted(record upgrade.State, w render.Workload, jobs map[upgrade.Task]*
 	}
 	proof := func(task upgrade.Task, work upgrade.Work) bool {
 		job := jobs[task]
-		return job != nil && ours(job, w) && job.Annotations[render.AnnotationWork] == render.Identity(w, work)
+		return job != nil && controlled(job, w) && job.Annotations[render.AnnotationWork] == render.Identity(w, work)
 	}
 	contract := upgrade.Work{Task: upgrade.Contract, From: record.Installed, To: record.Target, Attempt: record.Attempt, Image: record.TargetImage}
 	sync := upgrade.Work{Task: upgrade.Sync, From: record.Target, To: record.Target, Attempt: record.Attempt, Image: record.TargetImage}

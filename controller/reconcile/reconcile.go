@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,7 @@ type Reconciler struct {
 
 	pace    pace
 	written written
+	deleted deleted
 }
 
 // Meter is told about phases and Jobs.
@@ -107,6 +109,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		decision = upgrade.Decide(state, desired, seen.Observed)
 		decision.Step = upgrade.Wait
+		if len(taken.names) > 0 && !decision.Database.Ready {
+			decision.Database.Message += "; held up by " + strings.Join(taken.names, ", ") + ", which belongs to somebody else"
+			decision.Database.Trouble = true
+		}
 	}
 	pause, err := r.record(ctx, object, workload, decision, seen, taken.names)
 	switch {

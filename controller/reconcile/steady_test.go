@@ -66,7 +66,9 @@ func steady(tb testing.TB) (r *Reconciler, request ctrl.Request, freeze func()) 
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errCall
 		},
-		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return errCall },
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			return errors.Join(refuse(errCall), c.List(ctx, list, options...))
+		},
 	})
 	now := time.Unix(1_000_000, 0)
 	r = &Reconciler{Client: cached, Live: past, Events: events.NewFakeRecorder(100), Service: service.Glance(), Meter: silent{}, Now: func() time.Time { return now }}

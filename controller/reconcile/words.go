@@ -134,11 +134,11 @@ func stuck(pod corev1.Pod) string {
 			if waiting == nil || waiting.Reason == "ContainerCreating" || waiting.Reason == "PodInitializing" || waiting.Reason == "" {
 				continue
 			}
-			words := waiting.Reason + ": " + waiting.Message
+			words := bounded(waiting.Reason + ": " + waiting.Message)
 			if ended := status.LastTerminationState.Terminated; ended != nil {
-				words += fmt.Sprintf(" (last exit code %d: %s)", ended.ExitCode, strings.TrimSpace(ended.Message))
+				words += fmt.Sprintf(" (last exit code %d: %s)", ended.ExitCode, tail(ended.Message, longest/2))
 			}
-			return bounded(words)
+			return words
 		}
 	}
 	return ""
@@ -192,7 +192,7 @@ func lastWords(pods []corev1.Pod) string {
 		return ""
 	}
 	words := fmt.Sprintf("exit code %d", last.ExitCode)
-	if message := tail(last.Message); message != "" {
+	if message := tail(last.Message, longest); message != "" {
 		words += ": " + message
 	}
 	return words
@@ -219,26 +219,51 @@ func called(pod corev1.Pod) string {
 	return fmt.Sprintf("%s (terminating since %s)", pod.Name, clock(pod.DeletionTimestamp.Add(-grace)))
 }
 
-// secrets are credentials in URLs and in assignments, as programs print them.
-var secrets = regexp.MustCompile(`(://[^:/@\s]*:)[^@\s]+@|((?i:password|passwd|secret|token)["']?\s*[=:]\s*)[^\s,;]+`)
+// What credentials look like in what programs print: before the last @ of a
+// URL or of a word that holds a colon, as oslo's and SQLAlchemy's connection
+// texts are written, and behind the names people give to them.
+var (
+	control     = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f]`)
+	urls        = regexp.MustCompile(`://[^@"'\n]{0,200}@`)
+	accounts    = regexp.MustCompile(`[^\s"'=]*:[^\s"']*@`)
+	assignments = regexp.MustCompile(`(?i)((?:password|passwd|pwd|secret|token|api_?key|connection)["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;]+)`)
+)
 
-// bounded shortens words of others to one line without credentials.
+// blotted takes credentials and control sequences out of words of others and
+// makes one line of them. An image digest keeps its @.
+func blotted(words string) string {
+	words = control.ReplaceAllString(words, "")
+	words = strings.ReplaceAll(words, "@sha256:", "\x00sha256:")
+	words = urls.ReplaceAllString(words, "://***@")
+	words = accounts.ReplaceAllStringFunc(words, func(account string) string {
+		scheme, _, isURL := strings.Cut(account, "://")
+		if isURL {
+			return scheme + "://***@"
+		}
+		return "***@"
+	})
+	words = assignments.ReplaceAllString(words, "${1}***")
+	words = strings.ReplaceAll(words, "\x00sha256:", "@sha256:")
+	return strings.Join(strings.Fields(words), " ")
+}
+
+// bounded shortens words of others to their beginning.
 func bounded(words string) string {
-	words = strings.Join(strings.Fields(secrets.ReplaceAllString(words, "${1}${2}***")), " ")
+	words = blotted(words)
 	if len(words) <= longest {
 		return words
 	}
 	return strings.ToValidUTF8(words[:longest], "") + "…"
 }
 
-// tail keeps the end of a termination message, where programs say what was
+// tail shortens a termination message to its end, where programs say what was
 // wrong.
-func tail(words string) string {
-	words = strings.Join(strings.Fields(secrets.ReplaceAllString(words, "${1}${2}***")), " ")
-	if len(words) <= longest {
+func tail(words string, most int) string {
+	words = blotted(words)
+	if len(words) <= most {
 		return words
 	}
-	return "…" + strings.ToValidUTF8(words[len(words)-longest:], "")
+	return "…" + strings.ToValidUTF8(words[len(words)-most:], "")
 }
 
 func also(first, second string) string {

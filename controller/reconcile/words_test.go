@@ -20,14 +20,22 @@ func TestWordsOfOthersAreBoundedAndCarryNoCredentials(t *testing.T) {
 		"password=s3cret; token: s3cret, PASSWD = s3cret",
 		`{"secret": "s3cret"}`,
 		"mysql://:s3cret@host",
+		"Could not parse SQLAlchemy URL from string 'glance:s3cret@mariadb.database.svc/glance'",
+		"rabbit://u:s3cret@h1:5672,u:s3cret@h2:5672/vhost",
+		"glance:p@s3cret@db", "mysql+pymysql://glance:a/s3cret@db", "rabbit://user:pa s3cret@host",
+		"password = 'two s3cret'", `connection = "x s3cret y"`, "connection=s3cret",
+		"(1045, \"Access denied\") token=\x1b[31ms3cret\x1b[00m",
 	} {
 		assert.NotContains(t, bounded(said), "s3cret", said)
-		assert.NotContains(t, tail(said), "s3cret", said)
+		assert.NotContains(t, tail(said, longest), "s3cret", said)
 	}
 	long := strings.Repeat("ä", 10_000) + " the end"
 	assert.LessOrEqual(t, len(bounded(long)), longest+len("…"))
-	assert.LessOrEqual(t, len(tail(long)), longest+len("…"))
-	assert.True(t, strings.HasSuffix(tail(long), "the end"), "what a program says last is why it failed")
+	assert.LessOrEqual(t, len(tail(long, longest)), longest+len("…"))
+	assert.True(t, strings.HasSuffix(tail(long, longest), "the end"), "what a program says last is why it failed")
+	digest := `Failed to pull image "quay.io/x/glance:2026.2@sha256:0123": not found`
+	assert.Equal(t, digest, bounded(digest), "a digest is no credential")
+	assert.Equal(t, "bold", bounded("\x1b[01;31mbold\x1b[00m"))
 	assert.Equal(t, "one line of text", bounded("one\nline\n\tof  text"))
 }
 

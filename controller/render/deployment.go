@@ -19,7 +19,10 @@ const (
 	// drainSeconds is how long an ending pod goes on serving, so that every
 	// node has taken it out of the Service before it stops.
 	drainSeconds int64 = 10
-	portName           = "api"
+	// progressSeconds is how long a rollout may make no progress before the
+	// Deployment says so.
+	progressSeconds int32 = 600
+	portName              = "api"
 )
 
 // Deployment serves the API with an image. record is the state to find again
@@ -27,6 +30,7 @@ const (
 func Deployment(w Workload, image string, record upgrade.State) *appsv1.Deployment {
 	meta := w.meta(w.Name, ComponentAPI)
 	meta.Annotations = map[string]string{AnnotationRecord: Record(record)}
+	deadline := w.Deployment.MinReadySeconds + progressSeconds
 	return &appsv1.Deployment{
 		ObjectMeta: meta,
 		Spec: appsv1.DeploymentSpec{
@@ -34,9 +38,19 @@ func Deployment(w Workload, image string, record upgrade.State) *appsv1.Deployme
 			MinReadySeconds: w.Deployment.MinReadySeconds,
 			Selector:        &metav1.LabelSelector{MatchLabels: w.ServiceSelector()},
 			Strategy:        appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: w.strategy()},
-			Template:        w.template(image),
+			Template:        w.template(image, servedBy(record)),
+			// Kubernetes wants more patience for the whole than for one pod.
+			ProgressDeadlineSeconds: &deadline,
 		},
 	}
+}
+
+// servedBy is the release that pods serve in a state.
+func servedBy(record upgrade.State) string {
+	if record.Target != "" {
+		return record.Target
+	}
+	return record.Installed
 }
 
 // Creation is a rendered Deployment with what is written only once.
@@ -58,7 +72,7 @@ func Merge(live, rendered *appsv1.Deployment, renote bool) (merged *appsv1.Deplo
 	if !UpToDate(live, rendered) {
 		changes = true
 		template := *rendered.Spec.Template.DeepCopy()
-		if at, restarted := live.Spec.Template.Annotations[annotationRestarted]; restarted {
+		if at, restarted := live.Spec.Template.Annotations[annotationRestarted]; restarted && template.Annotations[annotationRestarted] == "" {
 			template.Annotations[annotationRestarted] = at
 		}
 		merged.Spec.Template = template
@@ -70,6 +84,7 @@ func Merge(live, rendered *appsv1.Deployment, renote bool) (merged *appsv1.Deplo
 	if live.Spec.MinReadySeconds != rendered.Spec.MinReadySeconds || !equality.Semantic.DeepEqual(live.Spec.Strategy, rendered.Spec.Strategy) {
 		changes = true
 		merged.Spec.MinReadySeconds, merged.Spec.Strategy = rendered.Spec.MinReadySeconds, rendered.Spec.Strategy
+		merged.Spec.ProgressDeadlineSeconds = rendered.Spec.ProgressDeadlineSeconds
 	}
 	changes = mergeMeta(&merged.ObjectMeta, rendered.ObjectMeta) || changes
 	if changes {
@@ -98,7 +113,24 @@ func mergeMeta(live *metav1.ObjectMeta, rendered metav1.ObjectMeta) (changes boo
 			live.Labels[key] = value
 		}
 	}
+	if metav1.GetControllerOfNoCopy(live) == nil {
+		changes = true
+		live.OwnerReferences = append(live.OwnerReferences, rendered.OwnerReferences...)
+	}
 	return changes
+}
+
+// DatabaseOf is the Secret and key that a pod template takes its database
+// connection from, as Workload.DatabaseName writes them.
+func DatabaseOf(template corev1.PodTemplateSpec) string {
+	for _, container := range template.Spec.Containers {
+		for _, env := range container.Env {
+			if container.Name == ComponentAPI && env.Name == databaseEnv && env.ValueFrom != nil && env.ValueFrom.SecretKeyRef != nil {
+				return env.ValueFrom.SecretKeyRef.Name + "/" + env.ValueFrom.SecretKeyRef.Key
+			}
+		}
+	}
+	return ""
 }
 
 func (w Workload) strategy() *appsv1.RollingUpdateDeployment {
@@ -115,7 +147,7 @@ func (w Workload) strategy() *appsv1.RollingUpdateDeployment {
 	return strategy
 }
 
-func (w Workload) template(image string) corev1.PodTemplateSpec {
+func (w Workload) template(image, release string) corev1.PodTemplateSpec {
 	grace, drain := ending(w.Deployment)
 	probe := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: w.ProbePath, Port: intstr.FromString(portName)}}
 	container := corev1.Container{
@@ -135,7 +167,9 @@ func (w Workload) template(image string) corev1.PodTemplateSpec {
 	pod := w.podSpec(image, w.Deployment.Placement, container)
 	pod.TopologySpreadConstraints = w.Deployment.TopologySpreadConstraints
 	pod.TerminationGracePeriodSeconds = &grace
-	return seal(corev1.PodTemplateSpec{ObjectMeta: w.podMeta(ComponentAPI, w.Deployment.PodLabels, w.Deployment.PodAnnotations), Spec: pod})
+	meta := w.podMeta(ComponentAPI, w.Deployment.PodLabels, w.Deployment.PodAnnotations)
+	meta.Annotations[AnnotationRelease] = release
+	return seal(corev1.PodTemplateSpec{ObjectMeta: meta, Spec: pod})
 }
 
 // ending divides the time that a pod has to end: first it goes on serving,
@@ -145,7 +179,7 @@ func ending(spec v1alpha1.DeploymentSpec) (grace, drain int64) {
 	if spec.TerminationGracePeriodSeconds != nil {
 		grace = *spec.TerminationGracePeriodSeconds
 	}
-	return grace, min(drainSeconds, grace/2)
+	return grace, min(drainSeconds, grace/6)
 }
 
 // DrainMercy is how long an API server may take to finish the requests it

@@ -59,6 +59,6 @@ func Identity(w Workload, work upgrade.Work) string {
 	for _, command := range w.Tasks[work.Task] {
 		commands = append(commands, strings.Join(command, " "))
 	}
-	return fmt.Sprintf("%s %s → %s; attempt %d; image %s; run %s; database %s/%s",
-		work.Task, work.From, work.To, work.Attempt, work.Image, strings.Join(commands, " && "), w.Database.SecretRef.Name, w.databaseKey())
+	return fmt.Sprintf("%s %s → %s; attempt %d; image %s; run %s; database %s",
+		work.Task, work.From, work.To, work.Attempt, work.Image, strings.Join(commands, " && "), w.DatabaseName())
 }

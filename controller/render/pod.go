@@ -36,7 +36,7 @@ func (w Workload) podSpec(image string, placement v1alpha1.Placement, containers
 	return corev1.PodSpec{
 		Containers:                   containers,
 		Volumes:                      w.volumes(),
-		ImagePullSecrets:             w.Image.PullSecrets,
+		ImagePullSecrets:             w.pullSecrets(),
 		AutomountServiceAccountToken: &no,
 		EnableServiceLinks:           &no,
 		NodeSelector:                 placement.NodeSelector,
@@ -50,6 +50,14 @@ func (w Workload) podSpec(image string, placement v1alpha1.Placement, containers
 	}
 }
 
+func (w Workload) pullSecrets() []corev1.LocalObjectReference {
+	var secrets []corev1.LocalObjectReference
+	for _, secret := range w.Image.PullSecrets {
+		secrets = append(secrets, corev1.LocalObjectReference{Name: secret.Name})
+	}
+	return secrets
+}
+
 func (w Workload) env() []corev1.EnvVar {
 	return append([]corev1.EnvVar{{
 		Name: databaseEnv,
@@ -59,6 +67,9 @@ func (w Workload) env() []corev1.EnvVar {
 		}},
 	}}, w.Env...)
 }
+
+// DatabaseName is the Secret and the key with the database connection.
+func (w Workload) DatabaseName() string { return w.Database.SecretRef.Name + "/" + w.databaseKey() }
 
 func (w Workload) databaseKey() string {
 	if w.Database.SecretRef.Key == "" {
@@ -81,7 +92,7 @@ func (w Workload) mounts() []corev1.VolumeMount {
 func (w Workload) volumes() []corev1.Volume {
 	sources := []corev1.VolumeProjection{{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: w.ConfigName()}}}}
 	for _, secret := range w.ConfigSecrets {
-		sources = append(sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: secret}})
+		sources = append(sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: secret.Name}}})
 	}
 	volumes := []corev1.Volume{{Name: configVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: sources}}}}
 	for i := range w.ScratchDirs {

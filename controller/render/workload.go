@@ -40,6 +40,8 @@ const (
 	AnnotationWork = "openstack.c5c3.io/work"
 	// AnnotationRecord is the state that pods were last rolled at.
 	AnnotationRecord = "openstack.c5c3.io/recorded-state"
+	// AnnotationRelease is the release that a pod was rendered for.
+	AnnotationRelease = "openstack.c5c3.io/release"
 	// annotationConfig makes pods follow a change of their configuration.
 	annotationConfig = "openstack.c5c3.io/config"
 	// annotationRestarted is set by kubectl rollout restart and is kept.
@@ -66,7 +68,7 @@ type Workload struct {
 	// directories that it and the keys of ConfigSecrets appear in.
 	Config        string
 	ConfigDirs    []string
-	ConfigSecrets []corev1.LocalObjectReference
+	ConfigSecrets []v1alpha1.SecretReference
 	// ScratchDirs are writable; nothing else is.
 	ScratchDirs []string
 
@@ -100,14 +102,19 @@ func (w Workload) meta(name, component string) metav1.ObjectMeta {
 }
 
 // INI writes sections and options in alphabetical order. A value of several
-// lines is continued the way oslo.config reads it.
+// lines is continued the way oslo.config reads it, which knows no empty ones.
 func INI(sections map[string]v1alpha1.ConfigSection) string {
 	var text strings.Builder
 	for _, section := range slices.Sorted(maps.Keys(sections)) {
 		fmt.Fprintf(&text, "[%s]\n", section)
 		for _, option := range slices.Sorted(maps.Keys(sections[section])) {
-			value := strings.TrimRight(strings.ReplaceAll(sections[section][option], "\r", ""), "\n")
-			fmt.Fprintf(&text, "%s = %s\n", option, strings.ReplaceAll(value, "\n", "\n    "))
+			var lines []string
+			for line := range strings.Lines(sections[section][option]) {
+				if line = strings.TrimSpace(line); line != "" {
+					lines = append(lines, line)
+				}
+			}
+			fmt.Fprintf(&text, "%s = %s\n", option, strings.Join(lines, "\n    "))
 		}
 		text.WriteString("\n")
 	}

@@ -187,7 +187,7 @@ func outOfStep(s State, d Desired, wanted release.Release) string {
 		return ""
 	}
 	stays := equal(s.Installed, d.Release)
-	steps := !stays && (!s.Walking() || equal(s.Target, d.Release))
+	steps := !stays && (equal(s.Target, d.Release) || (!s.Walking() && follows(s.Installed, d.Release)))
 	switch {
 	case steps && runs(s.InstalledImage, d.Image):
 		return fmt.Sprintf("%s → %s with the image unchanged (%s): nothing would migrate; change both together", s.Installed, d.Release, d.Image)

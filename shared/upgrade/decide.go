@@ -67,7 +67,7 @@ func Decide(s State, d Desired, o Observed) Decision {
 	case s.Walking():
 		return walk(s, d, o)
 	case s.Installed != "" && !equal(s.Installed, d.Release):
-		return initiate(s, d)
+		return initiate(s, d, o)
 	}
 	return settle(s, d, o)
 }
@@ -130,6 +130,9 @@ func Note(s State, o Observed) State {
 		return s
 	case s.Walking() && rolled(s, o):
 		return *o.Recorded
+	case s.Walking() && s.ContractBegun:
+		s.Phase = RollingUpdate
+		return s
 	}
 	return State{Installed: s.Installed, InstalledImage: s.InstalledImage, AbortedImage: s.AbortedImage, Attempt: s.Attempt}
 }
@@ -190,8 +193,12 @@ func unlessReported(o Observed, reason Reason, message string) *Event {
 // stay where they are: contract may have run, and then the installed release
 // cannot serve any more.
 func serving(s State, o Observed) string {
-	if early := s.Phase == Expanding || s.Phase == Migrating; early && rolled(s, o) {
+	early := s.Phase == Expanding || s.Phase == Migrating
+	switch {
+	case early && rolled(s, o):
 		return o.Recorded.TargetImage
+	case early && s.ContractBegun:
+		return s.TargetImage
 	}
 	return s.serves()
 }
@@ -201,12 +208,23 @@ func rolled(s State, o Observed) bool {
 	return o.Recorded != nil && o.Recorded.Target == s.Target && resumed(*o.Recorded, false).Walking() && o.Recorded.TargetImage != ""
 }
 
-func initiate(s State, d Desired) Decision {
+func initiate(s State, d Desired, o Observed) Decision {
 	to := s
-	to.Target, to.TargetImage, to.Phase, to.Attempt = d.Release, d.Image.String(), Expanding, d.Generation
+	to.Target, to.TargetImage, to.Phase, to.Attempt = d.Release, d.Image.String(), Expanding, attempt(s, d, o)
 	return Decision{Step: Move, Next: to,
 		Database: Report{Reason: ExpandInProgress, Message: "Expand phase running: " + arrow(to)},
 		Event:    &Event{Reason: UpgradeInitiated, Message: fmt.Sprintf("Upgrade initiated: %s with image %s", arrow(to), to.TargetImage)}}
+}
+
+// attempt numbers a walk that begins. The generation alone would not do: a
+// status that was set back by hand leaves it as it was, and the finished Jobs
+// of the walk before must not count for a database that was restored.
+func attempt(s State, d Desired, o Observed) int64 {
+	last := s.Attempt
+	if o.Recorded != nil {
+		last = max(last, o.Recorded.Attempt)
+	}
+	return max(d.Generation, last+1)
 }
 
 // abort ends a walk: first its Jobs, then, when no pod of them is left, its
@@ -300,7 +318,7 @@ func replace(s State, d Desired, o Observed, task Task) Decision {
 	case job.Standing == Leaving:
 		return hold("and its pods are going")
 	case !job.ours() || job.finished():
-		return reenter(s, d)
+		return reenter(s, d, o)
 	case job.started():
 		return hold("runs to its end")
 	}
@@ -311,9 +329,9 @@ func replace(s State, d Desired, o Observed, task Task) Decision {
 
 // reenter starts the walk over with another build of the target; the phases
 // are idempotent.
-func reenter(s State, d Desired) Decision {
+func reenter(s State, d Desired, o Observed) Decision {
 	to := s
-	to.Phase, to.TargetImage, to.Attempt = Expanding, d.Image.String(), d.Generation
+	to.Phase, to.TargetImage, to.Attempt = Expanding, d.Image.String(), attempt(s, d, o)
 	to.ContractBegun = s.contracting()
 	return Decision{Step: Move, Next: to,
 		Database: Report{Reason: ExpandInProgress, Message: "Expand phase running: " + arrow(to)},
@@ -382,7 +400,7 @@ func settle(s State, d Desired, o Observed) Decision {
 		return Decision{Step: Move, Next: to, Database: synced}
 	}
 	report := Report{Reason: DBSyncInProgress, Message: "Database sync running: " + d.Release}
-	if current && o.Ready {
+	if current && o.Ready && !o.Deployment.Elsewhere {
 		report = synced
 	}
 	if job.Note != "" && (!report.Ready || job.Trouble) {
@@ -390,26 +408,26 @@ func settle(s State, d Desired, o Observed) Decision {
 		report.Trouble = job.Trouble
 	}
 	decision := run(s, o, Sync, report)
+	if o.Deployment.Elsewhere {
+		decision.Serve = "" // pods follow to another database once its schema is there
+	}
 	if decision.Step == RunJob {
-		if strangers := strange(o.Deployment, s.InstalledImage, wished); strangers != "" {
+		strangers := strange(o.Deployment, d.Release)
+		if strangers != "" || !o.Confirmed {
 			decision.Step, decision.Task = Wait, ""
-			if !decision.Database.Ready {
-				decision.Database.Message = fmt.Sprintf("Database sync of %s waits until no pod runs %s", d.Release, strangers)
-			}
+		}
+		if strangers != "" && !decision.Database.Ready {
+			decision.Database.Message = fmt.Sprintf("Database sync of %s waits until no pod of %s is left", d.Release, strangers)
 		}
 	}
 	return decision
 }
 
-// strange is an image that API pods run, or are about to run, and that is of
-// neither build given: the one-pass sync must not run beside another release.
-func strange(d Deployment, builds ...string) string {
-	for _, seen := range append([]string{d.Image}, d.Images...) {
-		known := seen == ""
-		for _, build := range builds {
-			known = known || seen == build
-		}
-		if !known {
+// strange is a release that API pods serve, or are about to, and that is not
+// the given one: the one-pass sync must not run beside it.
+func strange(d Deployment, release string) string {
+	for _, seen := range append([]string{d.Release}, d.Releases...) {
+		if seen != "" && !equal(seen, release) {
 			return seen
 		}
 	}

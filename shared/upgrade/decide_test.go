@@ -208,7 +208,7 @@ func TestReadinessDoesNotFlapAroundTheSyncAfterAnUpgrade(t *testing.T) {
 
 func TestTheOnePassSyncWaitsForStrangers(t *testing.T) {
 	mixed := rolledTo("r:2026.1")
-	mixed.Images = []string{"r:2026.1", "r:2026.2"}
+	mixed.Releases = []string{"2026.1", "2026.2"}
 	for name, c := range map[string]struct {
 		s State
 		d Desired
@@ -216,12 +216,12 @@ func TestTheOnePassSyncWaitsForStrangers(t *testing.T) {
 	}{
 		"after an abort":                   {installed("2026.1", "r:2026.1"), wish("2026.1", "r:2026.1"), mixed},
 		"a patch after an abort":           {installed("2026.1", "r:2026.1"), wish("2026.1", "r:2026.1-p1"), mixed},
-		"pods whose Deployment is gone":    {State{}, wish("2026.1", "r:2026.1"), Deployment{Images: []string{"r:2026.2"}, Pods: 1}},
+		"pods whose Deployment is gone":    {State{}, wish("2026.1", "r:2026.1"), Deployment{Releases: []string{"2026.2"}, Pods: 1}},
 		"a template about to be rolled to": {installed("2026.1", "r:2026.1"), wish("2026.1", "r:2026.1"), rolledTo("r:2026.2")},
 	} {
 		got := Decide(c.s, c.d, Observed{Deployment: c.o})
 		assert.Equal(t, Wait, got.Step, name)
-		assert.Equal(t, "Database sync of 2026.1 waits until no pod runs r:2026.2", got.Database.Message, name)
+		assert.Equal(t, "Database sync of 2026.1 waits until no pod of 2026.2 is left", got.Database.Message, name)
 	}
 }
 

@@ -123,7 +123,15 @@ func jobSituations(own Task) []map[Task]Job {
 
 // rolledTo is a Deployment whose pods all run the image.
 func rolledTo(image string) Deployment {
-	return Deployment{Name: "glance", Standing: Current, Image: image, Replicas: 2, Total: 2, Updated: 2, Available: 2, Pods: 2, Images: []string{image}}
+	return Deployment{Name: "glance", Standing: Current, Image: image, Replicas: 2, Total: 2, Updated: 2, Available: 2, Pods: 2, Release: releaseOf(image), Releases: []string{releaseOf(image)}}
+}
+
+// releaseOf is what the pods of an image were rendered for in these tests.
+func releaseOf(image string) string {
+	if tagged, ok := ref(image).Release(); ok {
+		return tagged.String()
+	}
+	return map[string]string{"r:stable": "2026.1", "r:next": "2026.2", "r@sha256:b": "2026.2"}[image]
 }
 
 // deploymentClasses are the situations that the gate tells apart, from one
@@ -137,19 +145,23 @@ func deploymentClasses(from, to string) []Deployment {
 	}
 	add(func(*Deployment) {})
 	add(func(d *Deployment) { *d = Deployment{} })
-	add(func(d *Deployment) { *d = Deployment{Images: []string{from}, Pods: 1} })
-	add(func(d *Deployment) { d.Image, d.Images = from, []string{from} })
+	add(func(d *Deployment) { *d = Deployment{Releases: []string{releaseOf(from)}, Pods: 1} })
+	add(func(d *Deployment) { d.Image, d.Release, d.Releases = from, releaseOf(from), []string{releaseOf(from)} })
 	add(func(d *Deployment) { d.Standing = Foreign })
 	add(func(d *Deployment) { d.Standing = Leaving })
+	add(func(d *Deployment) { d.Elsewhere = true })
+	add(func(d *Deployment) { d.Releases = append(d.Releases, Unknown) })
 	add(func(d *Deployment) { d.Paused = true })
 	add(func(d *Deployment) { d.Unobserved = true })
 	add(func(d *Deployment) { d.Unrendered = true })
 	add(func(d *Deployment) {
-		d.Updated, d.Total, d.Outdated, d.Pods, d.Images = 1, 3, []string{"glance-old"}, 3, []string{from, to}
+		d.Updated, d.Total, d.Outdated, d.Pods, d.Releases = 1, 3, []string{"glance-old"}, 3, []string{releaseOf(from), releaseOf(to)}
 	})
-	add(func(d *Deployment) { d.Outdated, d.Pods, d.Images = []string{"glance-old"}, 3, []string{from, to} })
 	add(func(d *Deployment) {
-		d.Replicas, d.Total, d.Updated, d.Available, d.Pods, d.Images = 0, 0, 0, 0, 0, nil
+		d.Outdated, d.Pods, d.Releases = []string{"glance-old"}, 3, []string{releaseOf(from), releaseOf(to)}
+	})
+	add(func(d *Deployment) {
+		d.Replicas, d.Total, d.Updated, d.Available, d.Pods, d.Releases = 0, 0, 0, 0, 0, nil
 	})
 	return all
 }

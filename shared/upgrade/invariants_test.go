@@ -142,11 +142,14 @@ var invariants = []invariant{
 	{"contracting begins only if nothing holds it and that is confirmed", func(c *situation) bool { return c.got.Step == Move && c.got.Next.Phase == Contracting }, func(c *situation) string {
 		return unless(Held(c.o.Deployment, c.s.TargetImage) == "" && c.o.Confirmed, "the phase begins early")
 	}},
-	{"the one-pass sync never starts beside pods of another build", func(c *situation) bool { return c.got.Task == Sync }, func(c *situation) string {
-		for _, seen := range append(slices.Clone(c.o.Deployment.Images), c.o.Deployment.Image) {
-			if seen != "" && seen != c.s.InstalledImage && seen != c.d.Image.String() {
-				return "pods run " + seen
+	{"the one-pass sync never starts beside pods of another release, and that is confirmed", func(c *situation) bool { return c.got.Task == Sync }, func(c *situation) string {
+		for _, seen := range append(slices.Clone(c.o.Deployment.Releases), c.o.Deployment.Release) {
+			if seen != "" && seen != c.d.Release {
+				return "pods serve " + seen
 			}
+		}
+		if !c.o.Confirmed {
+			return "the pods were not read past the caches"
 		}
 		return ""
 	}},
@@ -323,7 +326,7 @@ func TestDecideNeverPanicsAndNeverBreaksAMessageForAnyText(t *testing.T) {
 		for _, task := range append([]Task{Task(text())}, Tasks...) {
 			o.Jobs[task] = Job{Name: text(), Standing: Standing([]string{text(), "Stale", "Current"}[random.IntN(3)]), Progress: Progress(text()), Note: text()}
 		}
-		o.Deployment = Deployment{Name: text(), Standing: Standing([]string{text(), "Current"}[random.IntN(2)]), Image: text(), Replicas: random.Int32() - random.Int32(), Outdated: []string{text()}, Images: []string{text()}}
+		o.Deployment = Deployment{Name: text(), Standing: Standing([]string{text(), "Current"}[random.IntN(2)]), Image: text(), Replicas: random.Int32() - random.Int32(), Outdated: []string{text()}, Release: text(), Releases: []string{text()}}
 		got := Decide(s, d, o)
 		assert.NotEmpty(t, got.Database.Message)
 		assert.NotEmpty(t, got.Database.Reason, "%+v %+v", s, d)

@@ -51,6 +51,9 @@ const (
 	Failed   Progress = "Failed"
 )
 
+// Unknown stands for the release of a pod that does not tell.
+const Unknown = "an unknown release"
+
 // Job is one Job as seen.
 type Job struct {
 	Name     string
@@ -73,9 +76,11 @@ func (j Job) started() bool  { return j.Progress == Running || j.Progress == End
 type Deployment struct {
 	Name     string
 	Standing Standing // Absent, Foreign, Leaving or Current
-	// Image is the one in its template.
-	Image  string
-	Paused bool
+	// Image is the one in its template, and Release the one that the template
+	// was rendered for.
+	Image   string
+	Release string
+	Paused  bool
 	// Unobserved is set while its controller has not seen the newest template.
 	Unobserved bool
 	// Unrendered is set while the template is not yet the one to be served.
@@ -89,8 +94,12 @@ type Deployment struct {
 	// names those of an older template.
 	Pods     int
 	Outdated []string
-	// Images are those that the pods run.
-	Images []string
+	// Releases are those that the pods were rendered for, Unknown where a pod
+	// does not tell.
+	Releases []string
+	// Elsewhere is set when its template is for another database than the one
+	// asked for.
+	Elsewhere bool
 	// Note says in words what the pods wait for.
 	Note    string
 	Trouble bool

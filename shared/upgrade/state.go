@@ -71,7 +71,8 @@ type State struct {
 	// Installed.
 	AbortedImage string
 	// Attempt tells walks apart: the object generation that began the last
-	// walk or made it re-enter at Expanding. Jobs carry it.
+	// walk or made it re-enter at Expanding, or one more than the attempt
+	// before where that is higher. Jobs carry it.
 	Attempt int64
 	// ContractBegun is set when a walk was started over after its contract had
 	// begun: from then on its abort is as dangerous as in Contracting.

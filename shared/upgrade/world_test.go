@@ -162,7 +162,7 @@ func (w *world) observe() Observed {
 }
 
 func (a *playedDeployment) observe(config int8, replicas int32) Deployment {
-	d := Deployment{Name: "glance", Replicas: replicas, Image: a.image, Unobserved: !a.seen, Unrendered: a.config != config}
+	d := Deployment{Name: "glance", Replicas: replicas, Image: a.image, Release: truth[a.image], Unobserved: !a.seen, Unrendered: a.config != config}
 	if a.exists {
 		d.Standing = Current
 	}
@@ -171,8 +171,8 @@ func (a *playedDeployment) observe(config int8, replicas int32) Deployment {
 			continue
 		}
 		d.Pods++
-		if !slices.Contains(d.Images, pod.image) {
-			d.Images = append(d.Images, pod.image)
+		if release := truth[pod.image]; !slices.Contains(d.Releases, release) {
+			d.Releases = append(d.Releases, release)
 		}
 		outdated := pod.image != a.image || pod.config != a.config
 		if outdated {

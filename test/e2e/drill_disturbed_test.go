@@ -196,7 +196,7 @@ const spoiled = "spoiled"
 
 func halfExpanded(t *testing.T) {
 	g := stage.Drill("drill-half", build.Replicas(0), build.Adjust(func(g *v1alpha1.Glance) {
-		g.Spec.ConfigSecretRefs = []corev1.LocalObjectReference{{Name: spoiled}}
+		g.Spec.ConfigSecretRefs = []v1alpha1.SecretReference{{Name: spoiled}}
 	}))
 	dropped(t, g.Namespace)
 	require.NoError(t, on.Namespace(t.Context(), g.Namespace))

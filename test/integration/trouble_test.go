@@ -55,7 +55,7 @@ func TestBL08WhatKeepsAPodFromStartingIsSaidWithinAMinuteAndHeals(t *testing.T) 
 			repair := c.spoil(s)
 			s.start().glance(build.Adjust(func(g *v1alpha1.Glance) {
 				if c.words[0] == "FailedMount" {
-					g.Spec.ConfigSecretRefs = []corev1.LocalObjectReference{{Name: "keystone"}}
+					g.Spec.ConfigSecretRefs = []v1alpha1.SecretReference{{Name: "keystone"}}
 				}
 			}))
 			s.await("the trouble", says(upgrade.DBSyncInProgress, c.words...))

@@ -51,7 +51,7 @@ type ImageSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
-	PullSecrets []corev1.LocalObjectReference `json:"pullSecrets,omitempty"`
+	PullSecrets []SecretReference `json:"pullSecrets,omitempty"`
 }
 
 // Placement says on which nodes pods may run.
@@ -91,19 +91,22 @@ type DeploymentSpec struct {
 	// maxSurge 1, so that a new pod is ready before an old one goes.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!(has(self.maxSurge) && has(self.maxUnavailable) && string(self.maxSurge) in ['0', '0%'] && string(self.maxUnavailable) in ['0', '0%'])",message="maxSurge and maxUnavailable cannot both be 0"
 	Strategy *appsv1.RollingUpdateDeployment `json:"strategy,omitempty"`
 
 	// MinReadySeconds a new pod must be ready before it counts as available.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
 	// TerminationGracePeriodSeconds gives requests in flight time to finish
-	// when a pod ends; unset means 60.
+	// when a pod ends; unset means 60. A sixth of it, 10 at most, is spent on
+	// being taken out of the Service.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=6
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 
 	// Resources of the API container.
@@ -123,12 +126,23 @@ type DeploymentSpec struct {
 	// itself cannot be replaced.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63 && self[k].matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'))",message="a label value has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter or digit"
 	PodLabels map[string]string `json:"podLabels,omitempty"`
 
 	// PodAnnotations are added to the API pods.
 	//
 	// +optional
 	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
+}
+
+// SecretReference names a Secret in the object's namespace.
+type SecretReference struct {
+	// Name of the Secret.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
 }
 
 // SecretKeyReference points at one key of a Secret in the object's namespace.
@@ -172,6 +186,8 @@ type JobsSpec struct {
 	// from injecting a sidecar that never ends.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63 && self[k].matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'))",message="a label value has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter or digit"
 	PodLabels map[string]string `json:"podLabels,omitempty"`
 
 	// PodAnnotations are added to the Job pods.

@@ -1,0 +1,56 @@
+package reconcile
+
+import (
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// quietTime is how long after the disappearance of a Job that had work left no
+// other is created. The Job controller acts on caches too: for a moment it may
+// still make a pod for a Job that is gone, and that pod lives until the garbage
+// collector finds it.
+const quietTime = 5 * time.Second
+
+// deleted remembers the Jobs that had work left when they were last seen.
+type deleted struct {
+	mu   sync.Mutex
+	jobs map[types.NamespacedName]time.Time // when it was found gone; zero while it is there
+}
+
+// seen notes a Job that is there.
+func (d *deleted) seen(job *batchv1.Job, finished bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.jobs == nil {
+		d.jobs = map[types.NamespacedName]time.Time{}
+	}
+	key := types.NamespacedName{Namespace: job.Namespace, Name: job.Name}
+	if finished {
+		delete(d.jobs, key)
+		return
+	}
+	d.jobs[key] = time.Time{}
+}
+
+// quiet gives what is left of the quiet time for a name that no Job has.
+func (d *deleted) quiet(namespace, name string, now time.Time) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	gone, known := d.jobs[key]
+	switch {
+	case !known:
+		return 0
+	case gone.IsZero():
+		gone = now
+		d.jobs[key] = now
+	}
+	left := gone.Add(quietTime).Sub(now)
+	if left <= 0 {
+		delete(d.jobs, key)
+	}
+	return max(left, 0)
+}
