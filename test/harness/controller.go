@@ -34,9 +34,10 @@ type ControllerProcess struct {
 	// Log is the file that it writes to.
 	Log string
 
-	cmd  *exec.Cmd
-	done chan struct{}
-	err  error
+	cmd    *exec.Cmd
+	done   chan struct{}
+	err    error
+	health string
 }
 
 // StartController runs the controller for one namespace and waits until it is ready. Further flags come after, and win
@@ -44,12 +45,25 @@ type ControllerProcess struct {
 // its environment. It ends with the test, if not before.
 func (e *Env) StartController(t testing.TB, namespace string, flags ...string) *ControllerProcess {
 	t.Helper()
+	c := e.RunController(t, namespace, e.ControllerConfig(t), flags...)
+	e.Eventually(t, Patience, "the controller to be ready", func(ctx context.Context) string {
+		if c.Ended() {
+			t.Fatalf("the controller has ended: %v\n%s", c.err, c.tail())
+		}
+		return c.Unready(ctx)
+	})
+	return c
+}
+
+// RunController is StartController as somebody else, and without waiting: what it lacks may be what a test is about.
+func (e *Env) RunController(t testing.TB, namespace string, as *rest.Config, flags ...string) *ControllerProcess {
+	t.Helper()
 	e.built.once.Do(func() { e.built.path, e.built.err = e.buildController(t.Context()) })
 	if e.built.err != nil {
 		t.Fatal(e.built.err)
 	}
 	kubeconfig := filepath.Join(e.Dir, "pki", "controller-"+namespace+".kubeconfig")
-	if err := clientcmd.WriteToFile(kubeconfigOf(e.ControllerConfig(t)), kubeconfig); err != nil {
+	if err := clientcmd.WriteToFile(kubeconfigOf(as), kubeconfig); err != nil {
 		t.Fatalf("write the kubeconfig of the controller: %v", err)
 	}
 	health, err := freeAddress()
@@ -71,7 +85,7 @@ func (e *Env) StartController(t testing.TB, namespace string, flags ...string) *
 	})
 	c := &ControllerProcess{
 		Actor: Actor{User: "system:serviceaccount:" + ControllerNamespace + ":" + ControllerServiceAccount, Agent: name + "/"},
-		Log:   log.Name(), done: make(chan struct{}),
+		Log:   log.Name(), done: make(chan struct{}), health: health,
 		cmd: &exec.Cmd{
 			Path: e.built.path,
 			// The name that a program is called by is the beginning of its user agent.
@@ -94,15 +108,22 @@ func (e *Env) StartController(t testing.TB, namespace string, flags ...string) *
 	if err := e.watchdog.guard(e.Dir); err != nil {
 		t.Fatal(err)
 	}
-	e.Eventually(t, Patience, "the controller to be ready", func(ctx context.Context) string {
-		select {
-		case <-c.done:
-			t.Fatalf("the controller has ended: %v\n%s", c.err, c.tail())
-		default:
-		}
-		return unready(ctx, "http://"+health+"/readyz")
-	})
 	return c
+}
+
+// Ended is whether the process is no more.
+func (c *ControllerProcess) Ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Unready is why it says that it is not ready; empty when it says that it is.
+func (c *ControllerProcess) Unready(ctx context.Context) string {
+	return unready(ctx, "http://"+c.health+"/readyz")
 }
 
 // Stop ends the controller in good order.
@@ -113,10 +134,8 @@ func (c *ControllerProcess) Kill(t testing.TB) { t.Helper(); c.end(t, syscall.SI
 
 func (c *ControllerProcess) end(t testing.TB, signal syscall.Signal) {
 	t.Helper()
-	select {
-	case <-c.done:
+	if c.Ended() {
 		return
-	default:
 	}
 	if err := c.cmd.Process.Signal(signal); err != nil {
 		t.Errorf("send %s to the controller: %v", signal, err)

@@ -63,6 +63,16 @@ func (e *Env) ControllerConfig(t testing.TB) *rest.Config {
 	return config
 }
 
+// ServiceAccountConfig is any ServiceAccount, with the rights that a test has given it.
+func (e *Env) ServiceAccountConfig(t testing.TB, namespace, name string) *rest.Config {
+	t.Helper()
+	config, err := e.serviceAccountConfig(t.Context(), namespace, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
 func (e *Env) serviceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](6 * 3600)}}

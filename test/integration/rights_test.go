@@ -5,14 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 	"github.com/c5c3/openstack-upgrade/test/build"
 	"github.com/c5c3/openstack-upgrade/test/harness"
 )
@@ -110,4 +116,57 @@ func TestOldServersThatDoNotStreamListsAreListed(t *testing.T) {
 	s := open(t).glance().record(installed2026).start("KUBE_FEATURE_WatchListClient=false")
 	s.await("the Glance to rest", rests("2026.1"))
 	require.NotEmpty(t, s.calls(0).Where(harness.On("glances"), harness.By("list")))
+}
+
+// limited is an account that may do in this namespace what the shipped role allows, but for anything with a resource.
+func (s *scene) limited(without string) *rest.Config {
+	s.t.Helper()
+	s.ControllerConfig(s.t) // which brings the shipped role
+	var shipped rbacv1.ClusterRole
+	require.NoError(s.t, s.Client.Get(s.t.Context(), client.ObjectKey{Name: harness.ControllerServiceAccount}, &shipped))
+	var rules []rbacv1.PolicyRule
+	for _, rule := range shipped.Rules {
+		rule.Resources = slices.DeleteFunc(rule.Resources, func(resource string) bool { return resource == without })
+		if len(rule.Resources) > 0 {
+			rules = append(rules, rule)
+		}
+	}
+	at := metav1.ObjectMeta{Namespace: s.ns, Name: "limited"}
+	s.Create(s.t, &corev1.ServiceAccount{ObjectMeta: at},
+		&rbacv1.Role{ObjectMeta: at, Rules: rules},
+		&rbacv1.RoleBinding{ObjectMeta: at, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: at.Name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.ns, Name: at.Name}}})
+	return s.ServiceAccountConfig(s.t, s.ns, at.Name)
+}
+
+func TestBL18RightsInOneNamespaceAreEnough(t *testing.T) {
+	s := open(t).glance().record(installed2026)
+	s.controller = s.RunController(t, s.ns, s.limited(""))
+	s.await("the Glance to rest", rests("2026.1"))
+	s.edit(build.Lockstep("2026.2"))
+	s.await("the upgrade to end", rests("2026.2"))
+}
+
+func TestBL18AControllerThatLacksARightIsNeverReadyAndIdle(t *testing.T) {
+	s := open(t).glance()
+	controller := s.RunController(t, s.ns, s.limited("jobs"))
+	said := func() string {
+		log, err := os.ReadFile(controller.Log)
+		require.NoError(t, err)
+		return string(log)
+	}
+	s.Eventually(t, harness.Patience, "the missing right to be said", func(context.Context) string {
+		return lacks(strings.Contains(said(), "jobs.batch is forbidden"), "%s", said())
+	})
+	for range 20 {
+		require.NotEmpty(t, controller.Unready(t.Context()), "it does not claim to be ready")
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func TestBL18OwnersMayNeedARightOfTheirOwn(t *testing.T) {
+	// With OwnerReferencesPermissionEnforcement, who creates a child must be able to set finalizers of its owner.
+	s := open(t).glance()
+	s.controller = s.RunController(t, s.ns, s.limited("glances/finalizers"))
+	s.await("the missing right to be said", says(upgrade.DBSyncInProgress, "cannot set blockOwnerDeletion"))
 }
