@@ -131,7 +131,7 @@ func TestTheCRDAloneRefusesWhatHasNoShape(t *testing.T) {
 		}), "cannot both be 0"},
 		"a label value with a space": {spec(func(spec map[string]any) {
 			spec["jobs"] = map[string]any{"podLabels": map[string]any{"x": "has space"}}
-		}), "a label value"},
+		}), "spec.jobs.podLabels.x"},
 		"a Secret without a name":  {spec(func(spec map[string]any) { spec["configSecretRefs"] = []any{map[string]any{}} }), "configSecretRefs[0].name"},
 		"a section with a bracket": {spec(func(spec map[string]any) { spec["extraConfig"] = map[string]any{"a]b": map[string]any{"c": "d"}} }), "single words"},
 	}

@@ -137,7 +137,7 @@ func (r *Reconciler) deleteJob(ctx context.Context, job *batchv1.Job) error {
 	if err != nil {
 		return fmt.Errorf("delete job %s: %w", job.Name, err)
 	}
-	logs.FromContext(ctx).Info("Job deleted", "job", job.Name)
+	logs.FromContext(ctx).Info("Job deleted", "child", job.Name)
 	return nil
 }
 
@@ -148,7 +148,7 @@ func (r *Reconciler) create(ctx context.Context, object, live client.Object, fou
 	kind := kindOf(object)
 	err := r.Client.Create(ctx, object)
 	if err == nil {
-		logs.FromContext(ctx).Info(kind+" created", "name", object.GetName())
+		logs.FromContext(ctx).Info(kind+" created", "child", object.GetName())
 		return nil
 	}
 	if !apierrors.IsAlreadyExists(err) {
@@ -177,7 +177,7 @@ func (r *Reconciler) update(ctx context.Context, object client.Object) error {
 	if err := r.Client.Update(ctx, object); err != nil {
 		return fmt.Errorf("update %s %s: %w", kindOf(object), object.GetName(), err)
 	}
-	logs.FromContext(ctx).Info(kindOf(object)+" updated", "name", object.GetName())
+	logs.FromContext(ctx).Info(kindOf(object)+" updated", "child", object.GetName())
 	return nil
 }
 

@@ -104,9 +104,11 @@ func (w Workload) volumes() []corev1.Volume {
 func scratchVolume(i int) string { return fmt.Sprintf("scratch-%d", i) }
 
 // podMeta puts our labels over the user's, never the other way round.
-func (w Workload) podMeta(component string, labels, annotations map[string]string) metav1.ObjectMeta {
+func (w Workload) podMeta(component string, labels map[string]v1alpha1.LabelValue, annotations map[string]string) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Labels: map[string]string{}, Annotations: map[string]string{}}
-	maps.Copy(meta.Labels, labels)
+	for key, value := range labels {
+		meta.Labels[key] = string(value)
+	}
 	maps.Copy(meta.Labels, w.labels(component))
 	maps.Copy(meta.Annotations, annotations)
 	meta.Annotations[annotationConfig] = hash([]any{w.Config, w.ConfigSecrets})

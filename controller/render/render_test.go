@@ -102,7 +102,7 @@ func TestBL20ChildrenGetOurLabelsAndNoneOfTheObjects(t *testing.T) {
 	w := workload(func(g *v1alpha1.Glance) {
 		g.Labels = map[string]string{"argocd.argoproj.io/instance": "tool"}
 		g.Annotations = map[string]string{"argocd.argoproj.io/tracking-id": "tool"}
-		g.Spec.Jobs.PodLabels = map[string]string{"sidecar.istio.io/inject": "false", render.LabelComponent: render.ComponentAPI}
+		g.Spec.Jobs.PodLabels = map[string]v1alpha1.LabelValue{"sidecar.istio.io/inject": "false", render.LabelComponent: render.ComponentAPI}
 	})
 	job := render.Job(w, work)
 	for _, meta := range []map[string]string{job.Labels, job.Annotations, job.Spec.Template.Labels, job.Spec.Template.Annotations} {
@@ -133,7 +133,7 @@ func TestOnlySchemaWorkIsTheIdentityOfAJob(t *testing.T) {
 		"resources": func(g *v1alpha1.Glance) {
 			g.Spec.Jobs.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
 		},
-		"labels": func(g *v1alpha1.Glance) { g.Spec.Jobs.PodLabels = map[string]string{"a": "b"} },
+		"labels": func(g *v1alpha1.Glance) { g.Spec.Jobs.PodLabels = map[string]v1alpha1.LabelValue{"a": "b"} },
 	}
 	for what, option := range same {
 		job := render.Job(workload(option), work)

@@ -129,7 +129,7 @@ func TestBL09ASidecarThatDoesNotEndIsNamed(t *testing.T) {
 
 func TestBL09JobPodsCarryTheLabelsThatAreAskedForThemAlone(t *testing.T) {
 	s := expanding(t, func(s *scene) { s.script(upgrade.Expand, harness.Hang()) }, build.Adjust(func(g *v1alpha1.Glance) {
-		g.Spec.Jobs.PodLabels = map[string]string{"sidecar.istio.io/inject": "false", "app.kubernetes.io/component": "api"}
+		g.Spec.Jobs.PodLabels = map[string]v1alpha1.LabelValue{"sidecar.istio.io/inject": "false", "app.kubernetes.io/component": "api"}
 	}))
 	pod := s.awaitPod(upgrade.Expand, "to run", runs)
 	require.Equal(t, "false", pod.Labels["sidecar.istio.io/inject"])

@@ -54,6 +54,13 @@ type ImageSpec struct {
 	PullSecrets []SecretReference `json:"pullSecrets,omitempty"`
 }
 
+// LabelValue is the value of a label: at most 63 letters, digits, dots, dashes
+// and underscores, beginning and ending with a letter or digit.
+//
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+type LabelValue string
+
 // Placement says on which nodes pods may run.
 type Placement struct {
 	// NodeSelector restricts the pods to nodes with these labels.
@@ -126,9 +133,7 @@ type DeploymentSpec struct {
 	// itself cannot be replaced.
 	//
 	// +optional
-	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63 && self[k].matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'))",message="a label value has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter or digit"
-	PodLabels map[string]string `json:"podLabels,omitempty"`
+	PodLabels map[string]LabelValue `json:"podLabels,omitempty"`
 
 	// PodAnnotations are added to the API pods.
 	//
@@ -186,9 +191,7 @@ type JobsSpec struct {
 	// from injecting a sidecar that never ends.
 	//
 	// +optional
-	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63 && self[k].matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'))",message="a label value has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter or digit"
-	PodLabels map[string]string `json:"podLabels,omitempty"`
+	PodLabels map[string]LabelValue `json:"podLabels,omitempty"`
 
 	// PodAnnotations are added to the Job pods.
 	//
