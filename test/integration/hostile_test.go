@@ -124,6 +124,26 @@ func TestHostileAJobDeletedAgainAndAgainWhenItIsBarelyThereNeverHasTwoPods(t *te
 	s.await("the upgrade to end", rests("2026.2")) // The guard of the scene has seen every pod.
 }
 
+func TestHostileAPodThatComesLateForAJobThatIsGoneWorksAlone(t *testing.T) {
+	s := open(t)
+	finish := s.script(upgrade.Expand, harness.Hang())
+	s.glance(build.Lockstep("2026.2")).record(walking(upgrade.Expanding)).start()
+	first := s.awaitPod(upgrade.Expand, "to run", runs)
+	before := s.job(upgrade.Expand).UID
+	s.deleteJob(upgrade.Expand)
+	time.Sleep(2 * time.Second)
+	// The Job controller acted on a cache that still had the Job. The garbage collector finds such a pod, sooner or later.
+	late := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: first.Name + "-late", Labels: first.Labels, Annotations: first.Annotations}, Spec: first.Spec}
+	late.Spec.NodeName = ""
+	s.Create(t, late)
+	s.awaitPod(upgrade.Expand, "to run late", runs)
+	s.stays(4*time.Second, upgrade.Expand, in(upgrade.Expanding))
+	require.NoError(t, s.Client.Delete(t.Context(), late))
+	finish()
+	s.await("the upgrade to end", rests("2026.2")) // The guard of the scene has seen every pod.
+	require.NotEqual(t, before, s.job(upgrade.Expand).UID)
+}
+
 func TestHostileTheDatabaseCannotChangeInMidWalk(t *testing.T) {
 	finish := func() {}
 	s := expanding(t, func(s *scene) { finish = s.script(upgrade.Expand, harness.Hang()) })
@@ -337,8 +357,12 @@ func TestHostileADeploymentDeletedInAWalkStartedOverAfterContractComesBackWithTh
 	s.awaitDeployment("to be back with the target", func(d *appsv1.Deployment) string {
 		return lacks(d.UID != before.UID, "it is the one before") + rolledTo(patched)(d)
 	})
-	for _, pod := range s.pods(api) {
-		require.NotEqual(t, old, imageOf(&pod), "contract may have run: the installed release cannot serve")
+	var sets appsv1.ReplicaSetList
+	require.NoError(t, s.Client.List(t.Context(), &sets, client.InNamespace(s.ns)))
+	for _, set := range sets.Items {
+		if metav1.IsControlledBy(&set, s.deployment()) {
+			require.Equal(t, patched, set.Spec.Template.Spec.Containers[0].Image, "contract may have run: the installed release cannot serve, not even for a moment")
+		}
 	}
 	finish()
 	s.wholeOn(patched)
