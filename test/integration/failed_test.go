@@ -42,6 +42,22 @@ func TestBL01AFailedExpandIsSaidOnceAndRunAgainWhenItsJobIsDeleted(t *testing.T)
 	require.Len(t, made, 1, "exactly one Job more")
 }
 
+func TestBL17AFailureThatIsSaidInOtherWordsIsNotToldAgain(t *testing.T) {
+	s := expanding(t, func(s *scene) { s.script(upgrade.Expand, harness.Fail(1, "no right to create triggers")) })
+	s.await("the failure", says(upgrade.ExpandFailed, "no right to create triggers"))
+	s.toldTimes("Warning ExpandFailed", 1)
+	for _, pod := range s.pods(upgrade.Expand) { // and with them the words
+		require.NoError(t, s.Client.Delete(t.Context(), &pod))
+	}
+	left := says(upgrade.ExpandFailed, "BackoffLimitExceeded")
+	s.Eventually(t, harness.Patience, "the words that are left", func(context.Context) string {
+		s.edit(build.Labels(map[string]string{"looked-at": time.Now().Format("150405")})) // a reason to look
+		return left(s.now())
+	})
+	s.holds(2*time.Second, "the failure", says(upgrade.ExpandFailed))
+	s.toldTimes("Warning ExpandFailed", 1)
+}
+
 func TestBL01AFailedContractLeavesTheNewPodsServingAndNothingPromoted(t *testing.T) {
 	s := open(t)
 	repair := s.script(upgrade.Contract, harness.Fail(1, "cannot drop trigger"))
