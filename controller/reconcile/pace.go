@@ -16,7 +16,7 @@ const (
 
 // pace keeps a status from being written for words alone more often than
 // people read them: less and less often while nothing else changes, but soon
-// when the words are about trouble.
+// when the words are about trouble, and at once when that is over.
 type pace struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]beat
@@ -42,8 +42,11 @@ func (p *pace) wait(key types.NamespacedName, now time.Time, wordsOnly, trouble 
 		return 0
 	}
 	pause := last.pause
-	if trouble && !last.trouble {
+	switch {
+	case trouble && !last.trouble:
 		pause = troublePause
+	case !trouble && last.trouble:
+		pause = 0 // what is over must not go on being said
 	}
 	if left := last.at.Add(pause).Sub(now); left > 0 {
 		return left

@@ -103,4 +103,6 @@ func TestWordsAloneAreWrittenLessAndLessOften(t *testing.T) {
 	now = now.Add(troublePause)
 	assert.Zero(t, p.wait(key, now, true, true), "trouble is told soon")
 	assert.NotZero(t, p.wait(key, now.Add(time.Second), true, true), "and once")
+	assert.Zero(t, p.wait(key, now.Add(time.Second), true, false), "and taken back at once")
+	assert.NotZero(t, p.wait(key, now.Add(2*time.Second), true, false))
 }

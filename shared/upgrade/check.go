@@ -150,13 +150,13 @@ func checkPath(s State, d Desired, wanted release.Release) *Rejection {
 	switch distance := release.Distance(installed, wanted); {
 	case distance < 0:
 		return &Rejection{Reason: DowngradeNotSupported, Field: FieldRelease,
-			Message:  fmt.Sprintf("%s → %s goes backwards, and contract has already run for %s: restore a backup, or roll forward", s.Installed, d.Release, s.Installed),
+			Message:  fmt.Sprintf("%s → %s goes backwards, and the schema is already at %s: restore a backup, or roll forward", s.Installed, d.Release, s.Installed),
 			Remedies: []Remedy{{Purpose: "stay on " + s.Installed, Release: s.Installed, Image: pinned(s, d, s.InstalledImage, s.Installed)}}}
 	case distance > 1:
 		step := installed.Next().String()
 		return &Rejection{Reason: UpgradePathInvalid, Field: FieldRelease,
 			Message:  fmt.Sprintf("%s → %s skips %s; upgrade one release at a time", s.Installed, d.Release, step),
-			Remedies: []Remedy{{Purpose: "take the next step, " + step, Release: step, Image: named(d, step)}}}
+			Remedies: []Remedy{{Purpose: "take the next step, " + step + assumed(s), Release: step, Image: named(d, step)}}}
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func outOfStep(s State, d Desired, wanted release.Release) string {
 	case steps && runs(s.InstalledImage, d.Image):
 		return fmt.Sprintf("%s → %s with the image unchanged (%s): nothing would migrate; change both together", s.Installed, d.Release, d.Image)
 	case stays && runs(s.AbortedImage, d.Image):
-		return fmt.Sprintf("image %s was the target of the upgrade that was aborted, it is not a build of %s", d.Image, s.Installed)
+		return fmt.Sprintf("image %s was the target of the upgrade that was aborted, it is not a build of %s; set the image back to %s", d.Image, s.Installed, orUnknown(s.InstalledImage))
 	}
 	return ""
 }

@@ -25,8 +25,10 @@ func inStep(s State, d Desired) []Remedy {
 		switch {
 		case s.Installed == "":
 			offer("install "+releaseName, releaseName, named(d, releaseName))
+		case equal(s.Target, releaseName):
+			offer("go on to "+releaseName, releaseName, pinned(s, d, s.TargetImage, releaseName))
 		case !equal(s.Installed, releaseName):
-			offer("bump both to "+releaseName, releaseName, named(d, releaseName))
+			offer("bump both to "+releaseName+assumed(s), releaseName, named(d, releaseName))
 		}
 	}
 	back := func() {
@@ -67,6 +69,16 @@ func readable(s State, d Desired) []Remedy {
 		return []Remedy{{Purpose: "ask for the release that the tag names", Release: tagged.String(), Image: d.Image}}
 	}
 	return nil
+}
+
+// assumed warns that a tag is a guess, where the installed image shows that the
+// registry does not name its tags after releases.
+func assumed(s State) string {
+	ref, err := image.Parse(s.InstalledImage)
+	if _, named := ref.Release(); err == nil && !named {
+		return ", with the tag that your registry has for it"
+	}
+	return ""
 }
 
 // named is the wished image with a tag that names the release.

@@ -121,7 +121,12 @@ func (d *demo) lookAround() {
 export PATH=%s:$PATH
 kubectl -n openstack get glance,jobs,pods
 kubectl -n openstack describe glance images        # conditions and events
-kubectl explain glance.spec
+kubectl -n openstack get glance images -o wide
+kubectl explain glance.spec.image
+# Walk on by hand: the images on the node are tagged bookworm, trixie and next.
+kubectl -n openstack patch glance images --type=merge -p '{"spec":{"openStackRelease":"2027.1","image":{"tag":"next"}}}'
+# Call it off:
+kubectl -n openstack patch glance images --type=merge -p '{"spec":{"openStackRelease":"2026.2","image":{"tag":"trixie"}}}'
 kubectl -n openstack-upgrade logs -l app.kubernetes.io/name=openstack-upgrade-controller --tail=50
 kubectl -n openstack-upgrade logs -l app.kubernetes.io/name=openstack-upgrade-webhook --tail=50
 `, d.stage.Kubeconfig(), directory(d.stage.KubectlPath())))

@@ -102,7 +102,7 @@ func (t *timeline) remind(ctx context.Context) {
 
 func named(phase string) string {
 	if phase == "" {
-		return "(steady)"
+		return "-"
 	}
 	return phase
 }

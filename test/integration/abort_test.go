@@ -133,7 +133,7 @@ func TestAnAbortInTheInstantContractCompletesIsADowngradeThen(t *testing.T) {
 	s.awaitJob(upgrade.Contract, "to complete", isComplete)
 	s.edit(build.Lockstep("2026.1"))
 	s.start()
-	s.await("the refusal", says(upgrade.DowngradeNotSupported, "2026.2 → 2026.1 goes backwards, and contract has already run"))
+	s.await("the refusal", says(upgrade.DowngradeNotSupported, "2026.2 → 2026.1 goes backwards, and the schema is already at 2026.2"))
 	require.Equal(t, upgrade.State{Installed: "2026.2", InstalledImage: next, Attempt: 1}, s.now().Status.State())
 	require.Empty(t, rolledTo(next)(s.deployment()), "the pods stay on what the database is at")
 	s.toldTimes("Normal UpgradeComplete", 1)

@@ -82,6 +82,8 @@ func jobWords(job *batchv1.Job) string {
 		return "Job " + job.Name + " is complete"
 	case job.Status.Ready != nil && *job.Status.Ready > 0:
 		return "Job " + job.Name + " runs"
+	case job.Status.StartTime != nil && job.Status.Active == 0:
+		return "Job " + job.Name + " is finishing"
 	}
 	return "Job " + job.Name + " is starting"
 }

@@ -15,10 +15,13 @@ import (
 // +kubebuilder:printcolumn:name="Release",type=string,JSONPath=`.status.installedRelease`
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.targetRelease`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.upgradePhase`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="DatabaseReady")].reason`
+// +kubebuilder:printcolumn:name="Image",type=string,priority=1,JSONPath=`.status.installedImage`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="DatabaseReady")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.size() <= 51",optionalOldSelf=true,message="metadata.name must be 51 characters or fewer, because Job names are made from it"
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",optionalOldSelf=true,message="metadata.name must begin with a letter and hold letters, digits and dashes alone, because the Service is named after it"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.upgradePhase) || size(oldSelf.status.upgradePhase) == 0 || self.spec.database == oldSelf.spec.database",message="spec.database cannot change while an upgrade is under way: its phases must all meet the same database; finish or abort it first"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.upgradePhase) || size(oldSelf.status.upgradePhase) == 0 || self.spec.database == oldSelf.spec.database",message="spec.database cannot change while an upgrade is under way: its phases must all meet the same database; finish or abort it first",fieldPath=".spec.database"
 type Glance struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
