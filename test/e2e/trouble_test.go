@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,11 @@ func TestNothingIsLeftOfANamespaceThatIsDeletedInMidWalk(t *testing.T) {
 	patchTo(t, key, stage.ReleaseAfter, stage.TagAfter)
 	require.NoError(t, on.AwaitGlance(t.Context(), key, "the walk to be under way", words, func(g *v1alpha1.Glance) bool {
 		return g.Status.UpgradePhase == string(upgrade.Expanding)
+	}))
+	// What the controller did before the deletion is not what this is about.
+	require.NoError(t, on.Await(t.Context(), "the first Job to be there", words, func(ctx context.Context) (bool, string, error) {
+		job, err := on.Job(ctx, key, upgrade.Expand)
+		return job != nil, "no Job yet", err
 	}))
 	began := mark(t)
 	require.NoError(t, on.DropNamespace(t.Context(), g.Namespace))
