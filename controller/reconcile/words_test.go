@@ -33,7 +33,7 @@ func TestWordsOfOthersAreBoundedAndCarryNoCredentials(t *testing.T) {
 	assert.LessOrEqual(t, len(bounded(long)), longest+len("…"))
 	assert.LessOrEqual(t, len(tail(long, longest)), longest+len("…"))
 	assert.True(t, strings.HasSuffix(tail(long, longest), "the end"), "what a program says last is why it failed")
-	digest := `Failed to pull image "quay.io/x/glance:2026.2@sha256:0123": not found`
+	digest := `Failed to pull image "registry.example.org/x/glance:2026.2@sha256:0123": not found`
 	assert.Equal(t, digest, bounded(digest), "a digest is no credential")
 	assert.Equal(t, "bold", bounded("\x1b[01;31mbold\x1b[00m"))
 	assert.Equal(t, "one line of text", bounded("one\nline\n\tof  text"))

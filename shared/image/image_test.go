@@ -24,15 +24,15 @@ func TestOnlyACadenceTagNamesARelease(t *testing.T) {
 
 func TestParseTellsPortTagAndDigestApart(t *testing.T) {
 	for text, want := range map[string]Reference{
-		"glance":                               {Repository: "glance"},
-		"glance:2026.1":                        {Repository: "glance", Tag: "2026.1"},
-		"host:5000/glance":                     {Repository: "host:5000/glance"},
-		"host:5000/glance:2026.2":              {Repository: "host:5000/glance", Tag: "2026.2"},
-		"quay.io/x/glance@" + digest:           {Repository: "quay.io/x/glance", Digest: digest},
-		"quay.io/x/glance:2026.2@" + digest:    {Repository: "quay.io/x/glance", Tag: "2026.2", Digest: digest},
-		"localhost/glance":                     {Repository: "localhost/glance"},
-		"[::1]:5000/glance:2026.1":             {Repository: "[::1]:5000/glance", Tag: "2026.1"},
-		"host:5000/deep/er/glance:x@" + digest: {Repository: "host:5000/deep/er/glance", Tag: "x", Digest: digest},
+		"glance":                  {Repository: "glance"},
+		"glance:2026.1":           {Repository: "glance", Tag: "2026.1"},
+		"host:5000/glance":        {Repository: "host:5000/glance"},
+		"host:5000/glance:2026.2": {Repository: "host:5000/glance", Tag: "2026.2"},
+		"registry.example.org/x/glance@" + digest:        {Repository: "registry.example.org/x/glance", Digest: digest},
+		"registry.example.org/x/glance:2026.2@" + digest: {Repository: "registry.example.org/x/glance", Tag: "2026.2", Digest: digest},
+		"localhost/glance":                               {Repository: "localhost/glance"},
+		"[::1]:5000/glance:2026.1":                       {Repository: "[::1]:5000/glance", Tag: "2026.1"},
+		"host:5000/deep/er/glance:x@" + digest:           {Repository: "host:5000/deep/er/glance", Tag: "x", Digest: digest},
 	} {
 		got, err := Parse(text)
 		if err != nil || got != want {
