@@ -119,6 +119,10 @@ func (r *Reconciler) runJob(ctx context.Context, job *batchv1.Job, task upgrade.
 		found.jobs = append(found.jobs, task)
 		return nil
 	}
+	if err == nil {
+		// It may be gone again before the caches have ever shown it.
+		r.deleted.seen(job, false)
+	}
 	return err
 }
 

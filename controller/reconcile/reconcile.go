@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logs "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/c5c3/openstack-upgrade/controller/render"
 	"github.com/c5c3/openstack-upgrade/controller/service"
@@ -96,6 +97,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		complain(&decision, &seen, err)
 		if _, unrecorded := r.record(ctx, object, workload, decision, seen, nil); unrecorded != nil && !settles(unrecorded) {
 			err = errors.Join(err, unrecorded)
+		}
+		if seen.again > 0 && seen.again <= quietTime {
+			// Something else is due sooner than the growing pauses after an error allow.
+			logs.FromContext(ctx).Error(err, "Refused")
+			return ctrl.Result{RequeueAfter: seen.again}, nil
 		}
 		return ctrl.Result{}, err
 	}
