@@ -55,7 +55,7 @@ func (r *Reconciler) observe(ctx context.Context, object service.Object, w rende
 		seen.Jobs[task] = r.observeJob(ctx, w, upgrade.WorkOf(state, desired, task), seen.live[task], of(pods, string(task)), &seen)
 	}
 	seen.pods = of(pods, render.ComponentAPI)
-	r.observeDeployment(state, w, &seen)
+	observeDeployment(state, w, &seen)
 	if !decisive(state, desired, seen.Observed) {
 		return seen, nil
 	}
@@ -107,7 +107,7 @@ func (r *Reconciler) confirm(ctx context.Context, s upgrade.State, w render.Work
 		}
 	}
 	seen.pods = of(pods, render.ComponentAPI)
-	r.observeDeployment(s, w, seen)
+	observeDeployment(s, w, seen)
 	seen.Confirmed = true
 	return nil
 }
@@ -279,7 +279,7 @@ func started(pod corev1.Pod) bool {
 }
 
 // observeDeployment reduces the Deployment and the pods of the API.
-func (r *Reconciler) observeDeployment(s upgrade.State, w render.Workload, seen *observation) {
+func observeDeployment(s upgrade.State, w render.Workload, seen *observation) {
 	live := seen.deployment
 	seen.Deployment = upgrade.Deployment{Name: w.Name}
 	d := &seen.Deployment
@@ -288,7 +288,7 @@ func (r *Reconciler) observeDeployment(s upgrade.State, w render.Workload, seen 
 		image = s.InstalledImage
 	}
 	rendered := render.Deployment(w, image, s)
-	r.observePods(rendered.Spec.Template.Annotations[render.AnnotationTemplate], seen)
+	observePods(rendered.Spec.Template.Annotations[render.AnnotationTemplate], seen)
 	if live == nil {
 		return
 	}
@@ -327,7 +327,7 @@ func (r *Reconciler) observeDeployment(s upgrade.State, w render.Workload, seen 
 // observePods reduces the pods of the API by what is noted on them: which
 // template they are of, and which release they were rendered for. Their image
 // would not tell, since a cluster may rewrite it.
-func (r *Reconciler) observePods(template string, seen *observation) {
+func observePods(template string, seen *observation) {
 	d := &seen.Deployment
 	for _, pod := range unfinished(seen.pods) {
 		d.Pods++

@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/json"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -152,7 +153,7 @@ func (w Workload) template(image, release string) corev1.PodTemplateSpec {
 	probe := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: w.ProbePath, Port: intstr.FromString(portName)}}
 	container := corev1.Container{
 		Name:      ComponentAPI,
-		Command:   line(w.Command),
+		Command:   slices.Clone(w.Command),
 		Resources: w.Deployment.Resources,
 		Ports:     []corev1.ContainerPort{{Name: portName, ContainerPort: w.Port, Protocol: corev1.ProtocolTCP}},
 		// Numbers that the API server would fill in are given, so that a comparison

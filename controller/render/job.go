@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -36,7 +37,7 @@ func Job(w Workload, work upgrade.Work) *batchv1.Job {
 	}
 	var containers []corev1.Container
 	for i, command := range w.Tasks[work.Task] {
-		containers = append(containers, corev1.Container{Name: fmt.Sprintf("%s-%d", component, i+1), Command: line(command), Resources: jobResources(w.Jobs.Resources)})
+		containers = append(containers, corev1.Container{Name: fmt.Sprintf("%s-%d", component, i+1), Command: slices.Clone(command), Resources: jobResources(w.Jobs.Resources)})
 	}
 	pod := w.podSpec(work.Image, w.Jobs.Placement, containers...)
 	// The commands of one task run in order, and the first that fails ends it.

@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -131,5 +130,3 @@ func jobResources(asked *corev1.ResourceRequirements) corev1.ResourceRequirement
 		Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")},
 	}
 }
-
-func line(command []string) []string { return slices.Clone(command) }
