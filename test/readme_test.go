@@ -79,6 +79,16 @@ func TestTheREADMEListsTheMetricsOfTheController(t *testing.T) {
 	assert.ElementsMatch(t, exported, firsts(t, "Metric"))
 }
 
+func TestTheRunbookHasAPageForEachFailureReason(t *testing.T) {
+	text, err := os.ReadFile("../docs/runbook.md")
+	require.NoError(t, err)
+	var pages []string
+	for _, head := range regexp.MustCompile(`(?m)^### ([A-Z][A-Za-z]+)$`).FindAllStringSubmatch(string(text), -1) {
+		pages = append(pages, head[1])
+	}
+	assert.Equal(t, texts(upgrade.FailureReasons), pages)
+}
+
 // firsts is the first column of the table whose head begins with a word.
 func firsts(t *testing.T, head string) []string {
 	t.Helper()

@@ -43,6 +43,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
+	go func() { settled <- settle(ctx) }()
 	code := m.Run()
 	if code != 0 {
 		on.Report(context.WithoutCancel(ctx), os.Stdout)
