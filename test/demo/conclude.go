@@ -93,8 +93,8 @@ func (r results) wrong() []string {
 		}
 	}
 	must(r.installed == stage.ReleaseAfter, "installed is %q, not %s", r.installed, stage.ReleaseAfter)
-	must(slices.Equal(r.headsBefore, []string{stage.HeadBefore}), "the heads before were %v, not %s", r.headsBefore, stage.HeadBefore)
-	must(slices.Equal(r.headsAfter, []string{stage.HeadAfter}), "the heads after are %v, not %s", r.headsAfter, stage.HeadAfter)
+	must(slices.Equal(r.headsBefore, stage.Glances.HeadsBefore), "the heads before were %v, not %v", r.headsBefore, stage.Glances.HeadsBefore)
+	must(slices.Equal(r.headsAfter, stage.Glances.HeadsAfter), "the heads after are %v, not %v", r.headsAfter, stage.Glances.HeadsAfter)
 	must(len(r.spans) == 4, "%d phases were seen, not 4", len(r.spans))
 	must(r.aborted != "", "no event told of the abort")
 	must(r.upgrade.Core() == coreWrites, "the walk took %d writes, not %d", r.upgrade.Core(), coreWrites)

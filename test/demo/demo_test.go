@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,7 +11,7 @@ import (
 
 func promised() results {
 	return results{
-		installed: stage.ReleaseAfter, headsBefore: []string{stage.HeadBefore}, headsAfter: []string{stage.HeadAfter},
+		installed: stage.ReleaseAfter, headsBefore: stage.Glances.HeadsBefore, headsAfter: stage.Glances.HeadsAfter,
 		spans: make([]stage.Span, 4), aborted: "Upgrade aborted", refused: len(refused),
 		upgrade:  stage.Tally{Status: 5, Jobs: 3, Deployment: 1, Events: 5, Words: 2, Cleanup: 1, Sync: 1},
 		requests: ledger.Summary{Sent: fewestRequests},
@@ -24,7 +25,7 @@ func TestTheDemoFailsWhenAnyNumberIsWrong(t *testing.T) {
 	for name, spoil := range map[string]func(*results){
 		"release":     func(r *results) { r.installed = stage.ReleaseBefore },
 		"heads":       func(r *results) { r.headsAfter = r.headsBefore },
-		"two heads":   func(r *results) { r.headsAfter = append(r.headsAfter, stage.HeadBefore) },
+		"two heads":   func(r *results) { r.headsAfter = append(slices.Clone(r.headsAfter), stage.Glances.HeadsBefore...) },
 		"phases":      func(r *results) { r.spans = r.spans[1:] },
 		"abort":       func(r *results) { r.aborted = "" },
 		"core writes": func(r *results) { r.upgrade.Jobs++ },

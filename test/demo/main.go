@@ -105,7 +105,7 @@ func (d *demo) startTraffic(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.traffic, err = d.stage.StartTraffic(ctx, "clients", g.Status.Endpoint, turnsPerSecond); err != nil {
+	if d.traffic, err = d.stage.StartTraffic(ctx, "clients", g.Record().Endpoint, turnsPerSecond); err != nil {
 		return err
 	}
 	return d.stage.Await(ctx, "the first hundred requests", time.Minute, func(ctx context.Context) (bool, string, error) {

@@ -48,8 +48,8 @@ func (d *demo) refusals(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if before.Generation != after.Generation {
-		return fmt.Errorf("a refused edit changed the object: its generation went from %d to %d", before.Generation, after.Generation)
+	if before.GetGeneration() != after.GetGeneration() {
+		return fmt.Errorf("a refused edit changed the object: its generation went from %d to %d", before.GetGeneration(), after.GetGeneration())
 	}
 	d.results.refused = len(refused)
 	return nil

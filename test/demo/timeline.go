@@ -65,9 +65,9 @@ func (t *timeline) show(m stage.Moment) {
 	if phase != t.phase {
 		t.phase, t.since = phase, m.At
 	}
-	database := stage.Condition(m.Glance, v1alpha1.ConditionDatabaseReady)
+	database := stage.Condition(m.Object, v1alpha1.ConditionDatabaseReady)
 	line := fmt.Sprintf("%s: %s", database.Reason, database.Message)
-	if serving := stage.Condition(m.Glance, v1alpha1.ConditionDeploymentReady); serving.Status != metav1.ConditionTrue {
+	if serving := stage.Condition(m.Object, v1alpha1.ConditionDeploymentReady); serving.Status != metav1.ConditionTrue {
 		line += fmt.Sprintf("; %s: %s", serving.Reason, serving.Message)
 	}
 	if line == t.last {

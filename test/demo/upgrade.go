@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 	"github.com/c5c3/openstack-upgrade/test/stage"
 )
@@ -41,8 +40,8 @@ func (d *demo) upgrade(ctx context.Context) error {
 	if err := d.patch(ctx, stage.ReleaseAfter, stage.TagAfter); err != nil {
 		return err
 	}
-	_, err = timeline.film.Until(ctx, "the upgrade to be complete", walkPatience, func(g *v1alpha1.Glance) bool {
-		return g.Status.InstalledRelease == stage.ReleaseAfter && g.Status.UpgradePhase == "" && stage.Ready(g)
+	_, err = timeline.film.Until(ctx, "the upgrade to be complete", walkPatience, func(o stage.Object) bool {
+		return o.Record().InstalledRelease == stage.ReleaseAfter && o.Record().UpgradePhase == "" && stage.Ready(o)
 	})
 	if err != nil {
 		return err
@@ -52,7 +51,7 @@ func (d *demo) upgrade(ctx context.Context) error {
 		return err
 	}
 	if err := d.stage.Await(ctx, "the sync that follows an upgrade", walkPatience,
-		d.stage.SyncedBy(d.glance.Key(), stage.Repository+":"+stage.TagAfter)); err != nil {
+		d.stage.SyncedBy(d.glance.Key(), stage.Glances.Image(stage.TagAfter))); err != nil {
 		return err
 	}
 	d.settle()
@@ -68,7 +67,7 @@ func (d *demo) upgrade(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.results.installed = g.Status.InstalledRelease
+	d.results.installed = g.Record().InstalledRelease
 	return nil
 }
 
@@ -87,14 +86,14 @@ func (d *demo) abort(ctx context.Context) error {
 	if err := d.patch(ctx, stage.ReleaseBeyond, tagBeyond); err != nil {
 		return err
 	}
-	if _, err := timeline.film.Until(ctx, "the second upgrade to begin", time.Minute, func(g *v1alpha1.Glance) bool {
-		return g.Status.TargetRelease == stage.ReleaseBeyond
+	if _, err := timeline.film.Until(ctx, "the second upgrade to begin", time.Minute, func(o stage.Object) bool {
+		return o.Record().TargetRelease == stage.ReleaseBeyond
 	}); err != nil {
 		return err
 	}
 	if err := d.stage.Await(ctx, "its first Job to run", time.Minute, func(ctx context.Context) (bool, string, error) {
 		job, err := d.stage.Job(ctx, d.glance.Key(), upgrade.Expand)
-		if err != nil || job == nil || job.Spec.Template.Spec.Containers[0].Image != stage.Repository+":"+tagBeyond {
+		if err != nil || job == nil || job.Spec.Template.Spec.Containers[0].Image != stage.Glances.Image(tagBeyond) {
 			return false, "no Job yet", nil
 		}
 		return job.Status.Active > 0, "no pod yet", nil
@@ -104,8 +103,8 @@ func (d *demo) abort(ctx context.Context) error {
 	if err := d.patch(ctx, stage.ReleaseAfter, stage.TagAfter); err != nil {
 		return err
 	}
-	if _, err := timeline.film.Until(ctx, "the upgrade to be aborted and all to be Ready", walkPatience, func(g *v1alpha1.Glance) bool {
-		return g.Status.AbortedImage == stage.Repository+":"+tagBeyond && g.Status.UpgradePhase == "" && stage.Ready(g)
+	if _, err := timeline.film.Until(ctx, "the upgrade to be aborted and all to be Ready", walkPatience, func(o stage.Object) bool {
+		return o.Record().AbortedImage == stage.Glances.Image(tagBeyond) && o.Record().UpgradePhase == "" && stage.Ready(o)
 	}); err != nil {
 		return err
 	}

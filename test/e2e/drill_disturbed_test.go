@@ -34,13 +34,13 @@ var disturbances = []story{
 }
 
 // saying recognizes an object by what it says of itself.
-func saying(pattern string) func(*v1alpha1.Glance) bool {
+func saying(pattern string) func(stage.Object) bool {
 	wanted := regexp.MustCompile(pattern)
-	return func(g *v1alpha1.Glance) bool { return wanted.MatchString(stage.Words(g)) }
+	return func(o stage.Object) bool { return wanted.MatchString(stage.Words(o)) }
 }
 
-func installedAs(release string) func(*v1alpha1.Glance) bool {
-	return func(g *v1alpha1.Glance) bool { return g.Status.InstalledRelease == release && stage.Ready(g) }
+func installedAs(release string) func(stage.Object) bool {
+	return func(o stage.Object) bool { return o.Record().InstalledRelease == release && stage.Ready(o) }
 }
 
 // counted is the most migration pods of an object that were there at once and had not ended.
@@ -125,7 +125,7 @@ func evicted(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotEqual(t, pod, again)
 	require.NoError(t, on.LetGo(t.Context(), key.Namespace, "migrate"))
-	require.NoError(t, on.AwaitGlance(t.Context(), key, "the upgrade to be complete in "+key.Namespace, patience, installedAs(stage.ReleaseAfter)))
+	require.NoError(t, on.AwaitObject(t.Context(), key, "the upgrade to be complete in "+key.Namespace, patience, installedAs(stage.ReleaseAfter)))
 	job, err := on.Job(t.Context(), key, upgrade.Migrate)
 	require.NoError(t, err)
 	assert.Zero(t, job.Status.Failed, "an eviction used up a retry")
@@ -143,21 +143,21 @@ func abortedInVain(t *testing.T) {
 	patchTo(t, key, stage.ReleaseBefore, stage.ReleaseBefore)
 	require.NoError(t, on.Await(t.Context(), "pod "+pod+" to be ending", words, on.Ending(key.Namespace, pod)))
 	left := `aborting, waiting until no pod is left of images-db-migrate \(` + pod + ` \(terminating since [^)]+\)\)`
-	require.NoError(t, on.AwaitGlance(t.Context(), key, "the abort to name the pod it waits for", 2*words, saying(left)))
+	require.NoError(t, on.AwaitObject(t.Context(), key, "the abort to name the pod it waits for", 2*words, saying(left)))
 	time.Sleep(5 * time.Second) // the pod goes on, and so must the walk
 	g := get(t, key)
-	assert.Equal(t, [2]string{"Migrating", stage.ReleaseAfter}, [2]string{g.Status.UpgradePhase, g.Status.TargetRelease})
+	assert.Equal(t, [2]string{"Migrating", stage.ReleaseAfter}, [2]string{g.Record().UpgradePhase, g.Record().TargetRelease})
 	assert.Equal(t, 1, times(t, key.Namespace, "migrate"))
 
 	require.NoError(t, on.LetGo(t.Context(), key.Namespace, "migrate"))
-	require.NoError(t, on.AwaitGlance(t.Context(), key, "the abort to be over", patience, func(g *v1alpha1.Glance) bool {
-		return g.Status.UpgradePhase == "" && g.Status.TargetRelease == ""
+	require.NoError(t, on.AwaitObject(t.Context(), key, "the abort to be over", patience, func(o stage.Object) bool {
+		return o.Record().UpgradePhase == "" && o.Record().TargetRelease == ""
 	}))
 	patchTo(t, key, stage.ReleaseAfter, stage.ReleaseAfter)
 	_, err = on.AtWork(t.Context(), key.Namespace, "migrate", 2, patience)
 	require.NoError(t, err)
 	require.NoError(t, on.LetGo(t.Context(), key.Namespace, "migrate"))
-	require.NoError(t, on.AwaitGlance(t.Context(), key, "the upgrade to be complete in "+key.Namespace, patience, installedAs(stage.ReleaseAfter)))
+	require.NoError(t, on.AwaitObject(t.Context(), key, "the upgrade to be complete in "+key.Namespace, patience, installedAs(stage.ReleaseAfter)))
 
 	events, err := on.Events(t.Context(), key)
 	require.NoError(t, err)
@@ -168,16 +168,16 @@ func abortedInVain(t *testing.T) {
 
 func abortedContract(t *testing.T) {
 	key := installed(t, stage.Drill("drill-recalled", build.Replicas(1), build.Config("drill:2026.2", "contract_hold", "before")))
-	traffic, err := on.StartTraffic(t.Context(), key.Namespace, get(t, key).Status.Endpoint, 2)
+	traffic, err := on.StartTraffic(t.Context(), key.Namespace, get(t, key).Record().Endpoint, 2)
 	require.NoError(t, err)
 	patchTo(t, key, stage.ReleaseAfter, stage.ReleaseAfter)
 	_, err = on.AtWork(t.Context(), key.Namespace, "contract", 1, patience)
 	require.NoError(t, err)
 	patchTo(t, key, stage.ReleaseBefore, stage.ReleaseBefore)
-	require.NoError(t, on.AwaitGlance(t.Context(), key, "the abort to be over in "+key.Namespace, patience, func(g *v1alpha1.Glance) bool {
-		return g.Status.UpgradePhase == "" && g.Status.AbortedImage == drill.Ref(stage.ReleaseAfter) && stage.Ready(g)
+	require.NoError(t, on.AwaitObject(t.Context(), key, "the abort to be over in "+key.Namespace, patience, func(o stage.Object) bool {
+		return o.Record().UpgradePhase == "" && o.Record().AbortedImage == drill.Ref(stage.ReleaseAfter) && stage.Ready(o)
 	}))
-	assert.Equal(t, drill.Ref(stage.ReleaseBefore), get(t, key).Status.InstalledImage)
+	assert.Equal(t, drill.Ref(stage.ReleaseBefore), get(t, key).Record().InstalledImage)
 	require.NoError(t, on.Await(t.Context(), "the old release to serve", patience, on.RolledOut(key.Namespace, key.Name)))
 	out, err := on.Ask(t.Context(), key, "/")
 	require.NoError(t, err)
@@ -208,8 +208,8 @@ func halfExpanded(t *testing.T) {
 	key := client.ObjectKeyFromObject(g)
 
 	patchTo(t, key, stage.ReleaseAfter, stage.ReleaseAfter)
-	require.NoError(t, on.AwaitGlance(t.Context(), key, "the first failure to be told", 2*words, saying(`of 5 tries failed: exit code`)))
-	require.NoError(t, on.AwaitGlance(t.Context(), key, "expand to have failed", patience, saying(`^ExpandFailed: `)))
+	require.NoError(t, on.AwaitObject(t.Context(), key, "the first failure to be told", 2*words, saying(`of 5 tries failed: exit code`)))
+	require.NoError(t, on.AwaitObject(t.Context(), key, "expand to have failed", patience, saying(`^ExpandFailed: `)))
 	said := stage.Words(get(t, key))
 	on.Say("%s: %s", key.Namespace, said)
 	assert.Regexp(t, `Expand phase failed: 2026\.1 → 2026\.2: exit code 1: .*Duplicate column name 'value_2026_2'.*delete Job images-db-expand to retry, or set the release back to 2026\.1 to abort`, said)
@@ -226,7 +226,7 @@ func halfExpanded(t *testing.T) {
 	assert.Equal(t, tries, times(t, key.Namespace, "expand"))
 	_, err = on.Kubectl(t.Context(), "", "-n", key.Namespace, "delete", "job", "images-db-expand")
 	require.NoError(t, err)
-	require.NoError(t, on.AwaitGlance(t.Context(), key, "the upgrade to be complete in "+key.Namespace, patience, installedAs(stage.ReleaseAfter)))
+	require.NoError(t, on.AwaitObject(t.Context(), key, "the upgrade to be complete in "+key.Namespace, patience, installedAs(stage.ReleaseAfter)))
 	events, err := on.Events(t.Context(), key)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"UpgradeInitiated", "ExpandFailed", "ExpandComplete", "MigrateComplete", "DeploymentRolloutComplete", "UpgradeComplete"}, reasons(events))
@@ -243,18 +243,18 @@ func distrusted(t *testing.T) {
 	require.NoError(t, on.CreateDrill(t.Context(), g, patience))
 
 	patchTo(t, key, stage.ReleaseAfter, stage.ReleaseAfter)
-	require.NoError(t, on.AwaitGlance(t.Context(), key, "error 1419 to be quoted", 2*words, saying(`^ExpandInProgress: .*of 5 tries failed: exit code 1: .*1419.*SUPER`)))
+	require.NoError(t, on.AwaitObject(t.Context(), key, "error 1419 to be quoted", 2*words, saying(`^ExpandInProgress: .*of 5 tries failed: exit code 1: .*1419.*SUPER`)))
 	on.Say("%s: %s", key.Namespace, stage.Words(get(t, key)))
 	require.NoError(t, on.TrustUsers(t.Context(), g.Namespace))
-	require.NoError(t, on.AwaitGlance(t.Context(), key, "the upgrade to be complete in "+key.Namespace, patience, installedAs(stage.ReleaseAfter)))
+	require.NoError(t, on.AwaitObject(t.Context(), key, "the upgrade to be complete in "+key.Namespace, patience, installedAs(stage.ReleaseAfter)))
 }
 
 func crashing(t *testing.T) {
 	key := installed(t, stage.Drill("drill-crashing", build.Replicas(2), build.Config("drill:2026.2", "api_fail", "the paste pipeline is missing")))
-	traffic, err := on.StartTraffic(t.Context(), key.Namespace, get(t, key).Status.Endpoint, 2)
+	traffic, err := on.StartTraffic(t.Context(), key.Namespace, get(t, key).Record().Endpoint, 2)
 	require.NoError(t, err)
 	patchTo(t, key, stage.ReleaseAfter, stage.ReleaseAfter)
-	require.NoError(t, on.AwaitGlance(t.Context(), key, "the crash to be quoted", 2*words,
+	require.NoError(t, on.AwaitObject(t.Context(), key, "the crash to be quoted", 2*words,
 		saying(`^UpgradeRollingUpdate: .*pod images-\S+: CrashLoopBackOff: .*the paste pipeline is missing`)))
 	on.Say("%s: %s", key.Namespace, stage.Words(get(t, key)))
 	job, err := on.Job(t.Context(), key, upgrade.Contract)
@@ -269,7 +269,7 @@ func crashing(t *testing.T) {
 
 	_, err = on.Kubectl(t.Context(), "", "-n", key.Namespace, "patch", "glance", key.Name, "--type=merge", "-p", `{"spec":{"extraConfig":{"drill:2026.2":null}}}`)
 	require.NoError(t, err)
-	require.NoError(t, on.AwaitGlance(t.Context(), key, "the upgrade to be complete in "+key.Namespace, patience, installedAs(stage.ReleaseAfter)))
+	require.NoError(t, on.AwaitObject(t.Context(), key, "the upgrade to be complete in "+key.Namespace, patience, installedAs(stage.ReleaseAfter)))
 	summary, err := traffic.Stop(t.Context())
 	require.NoError(t, err)
 	assert.True(t, summary.Good(), "%s: %v", summary, summary.Failures)

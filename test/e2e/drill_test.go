@@ -176,18 +176,18 @@ func theRightOrder(t *testing.T, key client.ObjectKey, table *results) {
 	require.Len(t, pods, 3)
 	pod := pods[0].Name
 	clients := gather(t, key, pod)
-	film, err := on.Follow(t.Context(), key, func(m stage.Moment) { on.Say("  %-13s %s", m.Phase(), stage.Words(m.Glance)) })
+	film, err := on.Follow(t.Context(), key, func(m stage.Moment) { on.Say("  %-13s %s", m.Phase(), stage.Words(m.Object)) })
 	require.NoError(t, err)
 	patchTo(t, key, stage.ReleaseAfter, stage.ReleaseAfter)
 
 	t.Run("an old pod that ends for long holds the contract back, and the condition names it and since when", func(t *testing.T) {
 		left := fmt.Sprintf(`pods of the previous template are left: [^;]*%s \(terminating since \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ\)`, pod)
 		named := saying(left)
-		m, err := film.Until(t.Context(), "the condition to name the pod", patience, func(g *v1alpha1.Glance) bool {
-			return named(g) || g.Status.InstalledRelease == stage.ReleaseAfter
+		m, err := film.Until(t.Context(), "the condition to name the pod", patience, func(o stage.Object) bool {
+			return named(o) || o.Record().InstalledRelease == stage.ReleaseAfter
 		})
 		require.NoError(t, err)
-		require.Regexp(t, left, stage.Words(m.Glance), "the contract was not held back")
+		require.Regexp(t, left, stage.Words(m.Object), "the contract was not held back")
 		done, seen, err := on.RolledOut(key.Namespace, key.Name)(t.Context())
 		require.NoError(t, err)
 		assert.True(t, done, "all else should be done: %s", seen)
@@ -196,7 +196,7 @@ func theRightOrder(t *testing.T, key client.ObjectKey, table *results) {
 			return len(pods) == 4, fmt.Sprintf("%d pods are there", len(pods)), err
 		}))
 		time.Sleep(10 * time.Second) // in which nothing may happen
-		assert.Equal(t, string(upgrade.RollingUpdate), get(t, key).Status.UpgradePhase)
+		assert.Equal(t, string(upgrade.RollingUpdate), get(t, key).Record().UpgradePhase)
 		job, err := on.Job(t.Context(), key, upgrade.Contract)
 		require.NoError(t, err)
 		assert.Nil(t, job, "the contract was begun")
@@ -205,8 +205,8 @@ func theRightOrder(t *testing.T, key client.ObjectKey, table *results) {
 	require.NoError(t, on.LetGo(t.Context(), key.Namespace, uploaded))
 	id, answered, uploadErr := clients.upload.Answer(t.Context(), time.Minute)
 	assert.NoError(t, uploadErr)
-	_, err = film.Until(t.Context(), "the upgrade to be complete", patience, func(g *v1alpha1.Glance) bool {
-		return g.Status.InstalledRelease == stage.ReleaseAfter && stage.Ready(g)
+	_, err = film.Until(t.Context(), "the upgrade to be complete", patience, func(o stage.Object) bool {
+		return o.Record().InstalledRelease == stage.ReleaseAfter && stage.Ready(o)
 	})
 	require.NoError(t, err)
 	require.NoError(t, on.Await(t.Context(), "the sync that follows", patience, on.SyncedBy(key, drill.Ref(stage.ReleaseAfter))))

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/test/stage"
 )
 
@@ -62,7 +61,7 @@ func patchTo(t *testing.T, key client.ObjectKey, release, tag string) {
 	require.NoError(t, err)
 }
 
-func get(t *testing.T, key client.ObjectKey) *v1alpha1.Glance {
+func get(t *testing.T, key client.ObjectKey) stage.Object {
 	t.Helper()
 	g, err := on.Get(t.Context(), key)
 	require.NoError(t, err)

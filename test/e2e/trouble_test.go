@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 	"github.com/c5c3/openstack-upgrade/test/stage"
 )
@@ -52,7 +51,7 @@ var troubles = []trouble{
 		heal: func(t *testing.T, namespace string) {
 			patchTo(t, client.ObjectKey{Namespace: namespace, Name: "images"}, stage.ReleaseBefore, stage.TagBefore)
 		},
-		says: []string{"DBSyncInProgress", stage.Repository + ":nowhere", "Pull"},
+		says: []string{"DBSyncInProgress", stage.Glances.Image("nowhere"), "Pull"},
 	},
 	{
 		name: "the quota is full", namespace: "no-quota", tag: stage.TagBefore,
@@ -83,8 +82,8 @@ func TestWhatGoesWrongIsSaidWithinAMinuteAndHealsByItself(t *testing.T) {
 		t.Run("said: "+c.name, func(t *testing.T) {
 			said := ""
 			left := words - time.Since(made[c.namespace])
-			require.NoError(t, on.AwaitGlance(t.Context(), place(c), c.namespace+" to say what is wrong", left, func(g *v1alpha1.Glance) bool {
-				said = stage.Words(g)
+			require.NoError(t, on.AwaitObject(t.Context(), place(c), c.namespace+" to say what is wrong", left, func(o stage.Object) bool {
+				said = stage.Words(o)
 				return containsAll(said, c.says)
 			}))
 			on.Say("%s: %s", c.namespace, said)
@@ -94,7 +93,7 @@ func TestWhatGoesWrongIsSaidWithinAMinuteAndHealsByItself(t *testing.T) {
 	for _, c := range troubles {
 		t.Run("healed: "+c.name, func(t *testing.T) {
 			require.NoError(t, on.AwaitReady(t.Context(), place(c), patience))
-			assert.Equal(t, stage.ReleaseBefore, get(t, place(c)).Status.InstalledRelease)
+			assert.Equal(t, stage.ReleaseBefore, get(t, place(c)).Record().InstalledRelease)
 			assert.NoError(t, on.DropNamespace(t.Context(), c.namespace))
 		})
 	}
@@ -118,8 +117,8 @@ func TestNothingIsLeftOfANamespaceThatIsDeletedInMidWalk(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, on.AwaitReady(t.Context(), key, patience))
 	patchTo(t, key, stage.ReleaseAfter, stage.TagAfter)
-	require.NoError(t, on.AwaitGlance(t.Context(), key, "the walk to be under way", words, func(g *v1alpha1.Glance) bool {
-		return g.Status.UpgradePhase == string(upgrade.Expanding)
+	require.NoError(t, on.AwaitObject(t.Context(), key, "the walk to be under way", words, func(o stage.Object) bool {
+		return o.Record().UpgradePhase == string(upgrade.Expanding)
 	}))
 	// What the controller did before the deletion is not what this is about.
 	require.NoError(t, on.Await(t.Context(), "the first Job to be there", words, func(ctx context.Context) (bool, string, error) {

@@ -37,11 +37,11 @@ func TestAGlanceWalks(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, on.AwaitReady(t.Context(), key, patience))
 	g := get(t, key)
-	assert.Equal(t, stage.ReleaseBefore, g.Status.InstalledRelease)
-	assert.Equal(t, stage.Repository+":"+stage.TagBefore, g.Status.InstalledImage)
-	heads(t, stage.HeadBefore)
+	assert.Equal(t, stage.ReleaseBefore, g.Record().InstalledRelease)
+	assert.Equal(t, stage.Glances.Image(stage.TagBefore), g.Record().InstalledImage)
+	heads(t, stage.Glances.HeadsBefore...)
 
-	traffic, err := on.StartTraffic(t.Context(), "clients", g.Status.Endpoint, 3)
+	traffic, err := on.StartTraffic(t.Context(), "clients", g.Record().Endpoint, 3)
 	require.NoError(t, err)
 
 	parts := []struct {
@@ -93,7 +93,7 @@ func refusals(t *testing.T) {
 		})
 	}
 	after := get(t, images.Key())
-	assert.Equal(t, before.Generation, after.Generation, "a refused edit changed the object")
+	assert.Equal(t, before.GetGeneration(), after.GetGeneration(), "a refused edit changed the object")
 }
 
 // headsAt are the heads of the database when each phase had just begun, and at the end.
@@ -116,7 +116,7 @@ func toTheNextRelease(t *testing.T) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	film, err := on.Follow(ctx, key, func(m stage.Moment) {
-		on.Say("  %-13s %s", m.Phase(), stage.Words(m.Glance))
+		on.Say("  %-13s %s", m.Phase(), stage.Words(m.Object))
 		if m.Phase() == phase {
 			return
 		}
@@ -132,11 +132,11 @@ func toTheNextRelease(t *testing.T) {
 	})
 	require.NoError(t, err)
 	patchTo(t, key, stage.ReleaseAfter, stage.TagAfter)
-	_, err = film.Until(t.Context(), "the upgrade to be complete", patience, func(g *v1alpha1.Glance) bool {
-		return g.Status.InstalledRelease == stage.ReleaseAfter && stage.Ready(g)
+	_, err = film.Until(t.Context(), "the upgrade to be complete", patience, func(o stage.Object) bool {
+		return o.Record().InstalledRelease == stage.ReleaseAfter && stage.Ready(o)
 	})
 	require.NoError(t, err)
-	require.NoError(t, on.Await(t.Context(), "the sync that follows", patience, on.SyncedBy(key, stage.Repository+":"+stage.TagAfter)))
+	require.NoError(t, on.Await(t.Context(), "the sync that follows", patience, on.SyncedBy(key, stage.Glances.Image(stage.TagAfter))))
 	time.Sleep(2 * time.Second) // what is told after the last write may still be on its way
 	stop()
 	asking.Wait()
@@ -154,26 +154,26 @@ func toTheNextRelease(t *testing.T) {
 	})
 	t.Run("the record tells where it stands, and both releases with it", func(t *testing.T) {
 		for _, m := range film.Moments() {
-			s := m.Glance.Status
+			s := m.Object.Record()
 			if m.Phase() == "" {
 				assert.Empty(t, s.TargetRelease+s.TargetImage)
 				continue
 			}
-			database := stage.Condition(m.Glance, v1alpha1.ConditionDatabaseReady)
+			database := stage.Condition(m.Object, v1alpha1.ConditionDatabaseReady)
 			assert.Equal(t, stage.ReleaseBefore, s.InstalledRelease)
 			assert.Equal(t, stage.ReleaseAfter, s.TargetRelease)
-			assert.Equal(t, stage.Repository+":"+stage.TagAfter, s.TargetImage)
+			assert.Equal(t, stage.Glances.Image(stage.TagAfter), s.TargetImage)
 			assert.Contains(t, database.Message, "2026.1 → 2026.2")
 			assert.Equal(t, metav1.ConditionFalse, database.Status)
-			assert.Equal(t, metav1.ConditionTrue, stage.Condition(m.Glance, v1alpha1.ConditionDeploymentReady).Status, "in phase %s", m.Phase())
+			assert.Equal(t, metav1.ConditionTrue, stage.Condition(m.Object, v1alpha1.ConditionDeploymentReady).Status, "in phase %s", m.Phase())
 		}
 	})
 	t.Run("it stays Ready while the sync follows", func(t *testing.T) {
 		promoted := false
 		for _, m := range film.Moments() {
-			promoted = promoted || m.Glance.Status.InstalledRelease == stage.ReleaseAfter
+			promoted = promoted || m.Object.Record().InstalledRelease == stage.ReleaseAfter
 			if promoted {
-				assert.True(t, stage.Ready(m.Glance), "%s", stage.Words(m.Glance))
+				assert.True(t, stage.Ready(m.Object), "%s", stage.Words(m.Object))
 			}
 		}
 		assert.True(t, promoted)
@@ -219,7 +219,7 @@ func serve(t *testing.T, key client.ObjectKey, tag string) {
 	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 	assert.Len(t, pods, images.Replicas)
 	for _, p := range pods {
-		assert.Equal(t, stage.Repository+":"+tag, p.Spec.Containers[0].Image)
+		assert.Equal(t, stage.Glances.Image(tag), p.Spec.Containers[0].Image)
 	}
 }
 
@@ -249,25 +249,25 @@ func killedAndAborted(t *testing.T) {
 	require.NoError(t, on.Tag(t.Context(), stage.TagAfter, tagBeyond))
 	before, err := on.Events(t.Context(), key)
 	require.NoError(t, err)
-	film, err := on.Follow(t.Context(), key, func(m stage.Moment) { on.Say("  %-13s %s", m.Phase(), stage.Words(m.Glance)) })
+	film, err := on.Follow(t.Context(), key, func(m stage.Moment) { on.Say("  %-13s %s", m.Phase(), stage.Words(m.Object)) })
 	require.NoError(t, err)
 	patchTo(t, key, stage.ReleaseBeyond, tagBeyond)
-	_, err = film.Until(t.Context(), "the second upgrade to begin", words, func(g *v1alpha1.Glance) bool {
-		return g.Status.TargetRelease == stage.ReleaseBeyond
+	_, err = film.Until(t.Context(), "the second upgrade to begin", words, func(o stage.Object) bool {
+		return o.Record().TargetRelease == stage.ReleaseBeyond
 	})
 	require.NoError(t, err)
 
 	// What a controller has to tell goes out after its write: it dies when that has been told.
 	require.NoError(t, on.Await(t.Context(), "the first Job to run", words, func(ctx context.Context) (bool, string, error) {
 		job, err := on.Job(ctx, key, upgrade.Expand)
-		return job != nil && job.Spec.Template.Spec.Containers[0].Image == stage.Repository+":"+tagBeyond && job.Status.Active > 0, "no Job yet", err
+		return job != nil && job.Spec.Template.Spec.Containers[0].Image == stage.Glances.Image(tagBeyond) && job.Status.Active > 0, "no Job yet", err
 	}))
 	webhooks := running(t, stage.Webhook)
 	killed, err := on.KillLeader(t.Context())
 	require.NoError(t, err)
 	on.Say("killed %s", killed)
-	_, err = film.Until(t.Context(), "another controller to go on to the rolling update", patience, func(g *v1alpha1.Glance) bool {
-		return g.Status.UpgradePhase == string(upgrade.RollingUpdate)
+	_, err = film.Until(t.Context(), "another controller to go on to the rolling update", patience, func(o stage.Object) bool {
+		return o.Record().UpgradePhase == string(upgrade.RollingUpdate)
 	})
 	require.NoError(t, err)
 	assert.Equal(t, webhooks, running(t, stage.Webhook), "the end of a controller touched the webhook")
@@ -275,18 +275,18 @@ func killedAndAborted(t *testing.T) {
 	require.NoError(t, on.Await(t.Context(), "a pod of the new image to serve", patience, func(ctx context.Context) (bool, string, error) {
 		pods, err := on.Pods(ctx, key, "api")
 		return slices.ContainsFunc(pods, func(p corev1.Pod) bool {
-			return p.Spec.Containers[0].Image == stage.Repository+":"+tagBeyond && ready(p)
+			return p.Spec.Containers[0].Image == stage.Glances.Image(tagBeyond) && ready(p)
 		}), "none yet", err
 	}))
 	patchTo(t, key, stage.ReleaseAfter, stage.TagAfter)
-	_, err = film.Until(t.Context(), "the abort to be over", patience, func(g *v1alpha1.Glance) bool {
-		return g.Status.AbortedImage == stage.Repository+":"+tagBeyond && g.Status.UpgradePhase == "" && stage.Ready(g)
+	_, err = film.Until(t.Context(), "the abort to be over", patience, func(o stage.Object) bool {
+		return o.Record().AbortedImage == stage.Glances.Image(tagBeyond) && o.Record().UpgradePhase == "" && stage.Ready(o)
 	})
 	require.NoError(t, err)
 	g := get(t, key)
-	assert.Equal(t, stage.ReleaseAfter, g.Status.InstalledRelease)
-	assert.Empty(t, g.Status.TargetRelease+g.Status.TargetImage)
-	heads(t, stage.HeadAfter)
+	assert.Equal(t, stage.ReleaseAfter, g.Record().InstalledRelease)
+	assert.Empty(t, g.Record().TargetRelease+g.Record().TargetImage)
+	heads(t, stage.Glances.HeadsAfter...)
 	serve(t, key, stage.TagAfter)
 	for _, task := range upgrade.PhaseTasks {
 		job, err := on.Job(t.Context(), key, task)

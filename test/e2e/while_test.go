@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/test/stage"
 )
 
@@ -26,7 +25,7 @@ var bystander = stage.Glance{Namespace: "bystander", Name: "idle", Release: stag
 type atRest struct {
 	mark   stage.Mark
 	since  time.Time
-	glance *v1alpha1.Glance
+	object stage.Object
 	err    error
 }
 
@@ -47,8 +46,8 @@ func settle(ctx context.Context) atRest {
 	if err != nil {
 		return atRest{err: err}
 	}
-	glance, err := on.Get(ctx, key)
-	return atRest{mark: mark, since: time.Now(), glance: glance, err: err}
+	object, err := on.Get(ctx, key)
+	return atRest{mark: mark, since: time.Now(), object: object, err: err}
 }
 
 // TestAnObjectAtRestCostsNothingForTenMinutes asks the API server's own log: no call of the controller, reads past its
@@ -68,7 +67,7 @@ func TestAnObjectAtRestCostsNothingForTenMinutes(t *testing.T) {
 	}
 	assert.Empty(t, calls, "the controller called for an object at rest")
 	now := get(t, bystander.Key())
-	assert.Equal(t, began.glance.ResourceVersion, now.ResourceVersion, "somebody wrote to the object")
+	assert.Equal(t, began.object.GetResourceVersion(), now.GetResourceVersion(), "somebody wrote to the object")
 	assert.True(t, stage.Ready(now), "%s", stage.Words(now))
 	events, err := on.Events(t.Context(), bystander.Key())
 	require.NoError(t, err)

@@ -157,7 +157,7 @@ func Count(calls []Call, moves int) Tally {
 			t.Reads = append(t.Reads, c)
 		case c.Code >= 400:
 			t.Refused = append(t.Refused, c)
-		case c.What() == "update glances/status":
+		case c.Verb == "update" && c.Subresource == "status":
 			t.Status++
 		case c.What() == "create jobs" && strings.HasSuffix(c.Name, "-db-sync"):
 			t.Sync++

@@ -16,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 )
 
 // ProductPods lists the pods of the webhook or the controller that are not ending.
@@ -75,7 +73,7 @@ func (s *Stage) Empty(namespace string) Look {
 	return func(ctx context.Context) (bool, string, error) {
 		var left []string
 		for _, list := range []client.ObjectList{
-			&v1alpha1.GlanceList{}, &batchv1.JobList{}, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{},
+			s.kind.list(), &batchv1.JobList{}, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{},
 			&corev1.PodList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.SecretList{},
 		} {
 			if err := s.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {

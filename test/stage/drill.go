@@ -70,7 +70,7 @@ func (s *Stage) CreateDrill(ctx context.Context, g *v1alpha1.Glance, patience ti
 		return fmt.Errorf("create glance %s in %s: %w", g.Name, g.Namespace, err)
 	}
 	what := fmt.Sprintf("the drill in %s to be Ready", g.Namespace)
-	return s.AwaitGlance(ctx, client.ObjectKeyFromObject(g), what, patience, Ready)
+	return s.AwaitObject(ctx, client.ObjectKeyFromObject(g), what, patience, Ready)
 }
 
 // Verify looks at every row of a drill's database, through one of its pods.

@@ -6,21 +6,21 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 )
 
 // Moment is an object as it was written once, and when that was seen.
 type Moment struct {
 	At     time.Time
-	Glance *v1alpha1.Glance
+	Object Object
 }
 
 // Phase is the phase of the upgrade at that moment, empty when none was active.
-func (m Moment) Phase() string { return m.Glance.Status.UpgradePhase }
+func (m Moment) Phase() string { return m.Object.Record().UpgradePhase }
 
 // Film is everything that was written to one object since it was started.
 type Film struct {
@@ -55,36 +55,37 @@ func (s *Stage) Follow(ctx context.Context, key client.ObjectKey, show func(Mome
 }
 
 func (f *Film) begin(ctx context.Context, s *Stage, key client.ObjectKey) (version string, err error) {
-	var list v1alpha1.GlanceList
-	if err := s.Client.List(ctx, &list, client.InNamespace(key.Namespace)); err != nil {
-		return "", fmt.Errorf("follow glance %s: %w", key, err)
+	list := s.kind.list()
+	if err := s.Client.List(ctx, list, client.InNamespace(key.Namespace)); err != nil {
+		return "", fmt.Errorf("follow %s %s: %w", s.kind.Name, key, err)
 	}
-	for i := range list.Items {
-		if list.Items[i].Name == key.Name {
-			f.add(&list.Items[i])
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		if object, ok := item.(Object); ok && object.GetName() == key.Name {
+			f.add(object)
 		}
-	}
-	return list.ResourceVersion, nil
+		return nil
+	})
+	return list.GetResourceVersion(), err
 }
 
 func (f *Film) watch(ctx context.Context, s *Stage, key client.ObjectKey, version string) {
-	changes, err := s.Client.Watch(ctx, &v1alpha1.GlanceList{}, client.InNamespace(key.Namespace),
+	changes, err := s.Client.Watch(ctx, s.kind.list(), client.InNamespace(key.Namespace),
 		&client.ListOptions{Raw: listFrom(version)})
 	if err != nil {
 		return
 	}
 	defer changes.Stop()
 	for change := range changes.ResultChan() {
-		if g, ok := change.Object.(*v1alpha1.Glance); ok && g.Name == key.Name && change.Type != watch.Deleted {
-			f.add(g)
+		if object, ok := change.Object.(Object); ok && object.GetName() == key.Name && change.Type != watch.Deleted {
+			f.add(object)
 		}
 	}
 }
 
-func (f *Film) add(g *v1alpha1.Glance) {
-	m := Moment{At: time.Now(), Glance: g}
+func (f *Film) add(object Object) {
+	m := Moment{At: time.Now(), Object: object}
 	f.mu.Lock()
-	if last := len(f.moments) - 1; last >= 0 && f.moments[last].Glance.ResourceVersion == g.ResourceVersion {
+	if last := len(f.moments) - 1; last >= 0 && f.moments[last].Object.GetResourceVersion() == object.GetResourceVersion() {
 		f.mu.Unlock()
 		return
 	}
@@ -107,13 +108,13 @@ func (f *Film) Moments() []Moment {
 }
 
 // Until waits for a moment as wanted, one that is on the film already included, and returns the first.
-func (f *Film) Until(ctx context.Context, what string, patience time.Duration, wanted func(*v1alpha1.Glance) bool) (Moment, error) {
+func (f *Film) Until(ctx context.Context, what string, patience time.Duration, wanted func(Object) bool) (Moment, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for seen := 0; ; {
 		moments := f.Moments()
 		for _, m := range moments[seen:] {
-			if wanted(m.Glance) {
+			if wanted(m.Object) {
 				return m, nil
 			}
 		}
@@ -122,7 +123,7 @@ func (f *Film) Until(ctx context.Context, what string, patience time.Duration, w
 		case <-ctx.Done():
 			said := "nothing was written to it"
 			if seen > 0 {
-				said = Words(moments[seen-1].Glance)
+				said = Words(moments[seen-1].Object)
 			}
 			return Moment{}, fmt.Errorf("wait for %s: not within %s; last seen: %s", what, patience, said)
 		case <-f.news:

@@ -17,16 +17,12 @@ import (
 
 // The stand-ins: see the package comment.
 const (
-	Repository = "localhost/glance"
-	TagBefore  = "bookworm"
-	TagAfter   = "trixie"
+	TagBefore = "bookworm"
+	TagAfter  = "trixie"
 
 	ReleaseBefore = "2026.1"
 	ReleaseAfter  = "2026.2"
 	ReleaseBeyond = "2027.1"
-
-	HeadBefore = "wallaby_contract01"
-	HeadAfter  = "2024_1_contract01"
 )
 
 // DatabaseSecret is the Secret that a Glance's manifest names.
@@ -78,7 +74,7 @@ spec:
       enforce_scope: "false"
     fs:
       filesystem_store_datadir: /var/lib/glance/images
-`, g.Name, g.Namespace, g.Release, Repository, g.Tag, DatabaseSecret, g.Replicas)
+`, g.Name, g.Namespace, g.Release, Glances.Repository, g.Tag, DatabaseSecret, g.Replicas)
 }
 
 // Namespace makes an empty namespace that enforces Pod Security restricted. One that exists is deleted first, with all
@@ -143,49 +139,49 @@ func (s *Stage) PutConnection(ctx context.Context, namespace, url string) error 
 }
 
 // Get reads an object.
-func (s *Stage) Get(ctx context.Context, key client.ObjectKey) (*v1alpha1.Glance, error) {
-	g := &v1alpha1.Glance{}
-	if err := s.Client.Get(ctx, key, g); err != nil {
-		return nil, fmt.Errorf("get glance %s: %w", key, err)
+func (s *Stage) Get(ctx context.Context, key client.ObjectKey) (Object, error) {
+	object := s.kind.empty()
+	if err := s.Client.Get(ctx, key, object); err != nil {
+		return nil, fmt.Errorf("get %s %s: %w", s.kind.Name, key, err)
 	}
-	return g, nil
+	return object, nil
 }
 
 // Condition is one of the object's conditions; an empty one when it is not there yet.
-func Condition(g *v1alpha1.Glance, kind string) metav1.Condition {
-	if c := meta.FindStatusCondition(g.Status.Conditions, kind); c != nil {
+func Condition(object Object, kind string) metav1.Condition {
+	if c := meta.FindStatusCondition(object.Record().Conditions, kind); c != nil {
 		return *c
 	}
 	return metav1.Condition{Type: kind}
 }
 
 // Ready tells whether the object is Ready for what its spec asks now.
-func Ready(g *v1alpha1.Glance) bool {
-	c := Condition(g, v1alpha1.ConditionReady)
-	return c.Status == metav1.ConditionTrue && c.ObservedGeneration == g.Generation
+func Ready(object Object) bool {
+	c := Condition(object, v1alpha1.ConditionReady)
+	return c.Status == metav1.ConditionTrue && c.ObservedGeneration == object.GetGeneration()
 }
 
 // AwaitReady waits until the object is Ready.
 func (s *Stage) AwaitReady(ctx context.Context, key client.ObjectKey, patience time.Duration) error {
-	return s.AwaitGlance(ctx, key, fmt.Sprintf("glance %s to be Ready", key.Name), patience, Ready)
+	return s.AwaitObject(ctx, key, fmt.Sprintf("%s %s to be Ready", s.kind.Name, key.Name), patience, Ready)
 }
 
-// AwaitGlance waits until the object is as wanted. What it says meanwhile are the object's own words.
-func (s *Stage) AwaitGlance(ctx context.Context, key client.ObjectKey, what string, patience time.Duration, wanted func(*v1alpha1.Glance) bool) error {
+// AwaitObject waits until the object is as wanted. What it says meanwhile are the object's own words.
+func (s *Stage) AwaitObject(ctx context.Context, key client.ObjectKey, what string, patience time.Duration, wanted func(Object) bool) error {
 	return s.Await(ctx, what, patience, func(ctx context.Context) (bool, string, error) {
-		g, err := s.Get(ctx, key)
+		object, err := s.Get(ctx, key)
 		if err != nil {
 			return false, err.Error(), nil
 		}
-		return wanted(g), Words(g), nil
+		return wanted(object), Words(object), nil
 	})
 }
 
 // Words is what the object says of itself.
-func Words(g *v1alpha1.Glance) string {
+func Words(object Object) string {
 	var words []string
 	for _, kind := range []string{v1alpha1.ConditionDatabaseReady, v1alpha1.ConditionDeploymentReady} {
-		c := Condition(g, kind)
+		c := Condition(object, kind)
 		if c.Status != metav1.ConditionTrue && c.Message != "" {
 			words = append(words, fmt.Sprintf("%s: %s", c.Reason, c.Message))
 		}

@@ -29,6 +29,7 @@ type Stage struct {
 	// Client asks the API server directly, without caches.
 	Client client.WithWatch
 
+	kind    Kind
 	layout  node.Layout
 	log     Log
 	started time.Time
@@ -44,7 +45,7 @@ const (
 // Up brings the cluster up with cert-manager, the product and the database server on it. Afterwards every edit of an
 // object goes through the webhook.
 func Up(ctx context.Context, log Log, cluster string) (*Stage, error) {
-	s := &Stage{Cluster: cluster, log: log, started: time.Now()}
+	s := &Stage{Cluster: cluster, kind: Glances, log: log, started: time.Now()}
 	var err error
 	if s.Root, err = binaries.Root(); err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func TestAFilmKnowsHowLongEachPhaseLasted(t *testing.T) {
 	for i, phase := range []string{"", "Expanding", "Expanding", "Migrating", "", "Expanding"} {
 		g := &v1alpha1.Glance{}
 		g.Status.UpgradePhase = phase
-		f.moments = append(f.moments, Moment{At: noon.Add(time.Duration(i) * time.Second), Glance: g})
+		f.moments = append(f.moments, Moment{At: noon.Add(time.Duration(i) * time.Second), Object: g})
 	}
 	want := []Span{{"Expanding", noon.Add(time.Second), 2 * time.Second}, {"Migrating", noon.Add(3 * time.Second), time.Second}}
 	if got := f.Spans(); !slices.Equal(got, want) {

@@ -26,7 +26,7 @@ func Patch(release, tag string) string {
 
 // Tag gives an image that is in the node another tag.
 func (s *Stage) Tag(ctx context.Context, from, to string) error {
-	return s.inside(ctx, "ctr", "images", "tag", "--force", Repository+":"+from, Repository+":"+to)
+	return s.inside(ctx, "ctr", "images", "tag", "--force", s.kind.Image(from), s.kind.Image(to))
 }
 
 // inside runs a command in the node.
@@ -132,7 +132,7 @@ func (s *Stage) Events(ctx context.Context, key client.ObjectKey) ([]eventsv1.Ev
 		return nil, fmt.Errorf("list events: %w", err)
 	}
 	events := slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool {
-		return e.Regarding.Kind != "Glance" || e.Regarding.Name != key.Name
+		return e.Regarding.Kind != s.kind.Name || e.Regarding.Name != key.Name
 	})
 	slices.SortStableFunc(events, func(a, b eventsv1.Event) int { return toldAt(a).Compare(toldAt(b)) })
 	return events, nil
@@ -167,7 +167,7 @@ func (f *Film) Moves() int {
 	moves := 0
 	moments := f.Moments()
 	for i := 1; i < len(moments); i++ {
-		before, after := moments[i-1].Glance.Status, moments[i].Glance.Status
+		before, after := moments[i-1].Object.Record(), moments[i].Object.Record()
 		if before.UpgradePhase != after.UpgradePhase || before.TargetRelease != after.TargetRelease || before.InstalledRelease != after.InstalledRelease {
 			moves++
 		}
