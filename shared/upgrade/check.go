@@ -176,7 +176,7 @@ func checkLockstep(s State, d Desired, wanted release.Release) *Rejection {
 // images on record; a digest counts there even when the tag beside it fits.
 func outOfStep(s State, d Desired, wanted release.Release) string {
 	if d.Image.Tag == "" && d.Image.Digest == "" {
-		return "the image has neither a tag nor a digest"
+		return fmt.Sprintf("the image has neither a tag nor a digest, the release asked for is %s", d.Release)
 	}
 	aborts := Aborts(s, d)
 	tagged, comparable := d.Image.Release()

@@ -37,7 +37,13 @@ const notARelease = " is not a release: it must be YYYY.1 or YYYY.2, such as 202
 // messages: what is said is part of the product.
 func TestTheTableOfAdmission(t *testing.T) {
 	trusted := func(image, release string) string {
-		return fmt.Sprintf("image %s names no release to compare with %s; it is trusted to be one", image, release)
+		return fmt.Sprintf("ImageReleaseUnknown: %s names no release to compare with %s; it is trusted to be one (have it compared, with the tag that your registry has for %s: %s r:%s)", image, release, release, release, release)
+	}
+	step := func(image string) string {
+		return strings.Replace(trusted(image, "2026.2"), ": ", ": 2026.1 → 2026.2: ", 1)
+	}
+	left := func(image, reference string) string {
+		return fmt.Sprintf("ImageReleaseMismatch: 2026.2 → 2026.1 aborts and the pods stay with %s, but the image asked for is still that of 2026.2: the database sync waits until it is set back (set it back too: 2026.1 %s)", image, reference)
 	}
 	for _, c := range []struct {
 		row    string
@@ -61,16 +67,16 @@ func TestTheTableOfAdmission(t *testing.T) {
 		{"2 tag differs", State{}, nil, wish("2026.1", "r:2026.2"), []string{`ImageReleaseMismatch: tag "2026.2" names release 2026.2, the release asked for is 2026.1; change both together`},
 			[]string{"install 2026.1: 2026.1 r:2026.1", "install 2026.2: 2026.2 r:2026.2"}, nil},
 		{"2 suffix is equal", State{}, nil, wish("2026.1", "r:2026.1-p1"), nil, nil, nil},
-		{"2 no tag, no digest", State{}, nil, wish("2026.1", "r"), []string{"ImageReleaseMismatch: the image has neither a tag nor a digest"}, []string{"install 2026.1: 2026.1 r:2026.1"}, nil},
-		{"3 digest only", State{}, nil, wish("2026.1", "r@sha256:a"), nil, nil, []string{trusted("r@sha256:a", "2026.1")}},
-		{"3 latest", State{}, nil, wish("2026.1", "r:latest"), nil, nil, []string{trusted("r:latest", "2026.1")}},
-		{"3 v", State{}, nil, wish("2026.1", "r:v2026.1"), nil, nil, []string{trusted("r:v2026.1", "2026.1")}},
-		{"3 third number", State{}, nil, wish("2026.1", "r:2026.1.0"), nil, nil, []string{trusted("r:2026.1.0", "2026.1")}},
+		{"2 no tag, no digest", State{}, nil, wish("2026.1", "r"), []string{"ImageReleaseMismatch: the image has neither a tag nor a digest, the release asked for is 2026.1"}, []string{"install 2026.1: 2026.1 r:2026.1"}, nil},
+		{"3 digest only", State{}, nil, wish("2026.1", "r@sha256:a"), nil, nil, []string{trusted("digest sha256:a", "2026.1")}},
+		{"3 latest", State{}, nil, wish("2026.1", "r:latest"), nil, nil, []string{trusted(`tag "latest"`, "2026.1")}},
+		{"3 v", State{}, nil, wish("2026.1", "r:v2026.1"), nil, nil, []string{trusted(`tag "v2026.1"`, "2026.1")}},
+		{"3 third number", State{}, nil, wish("2026.1", "r:2026.1.0"), nil, nil, []string{trusted(`tag "2026.1.0"`, "2026.1")}},
 		{"4 a lying tag beside a digest", State{}, nil, wish("2026.1", "r:2026.2@sha256:a"), []string{`ImageReleaseMismatch: tag "2026.2" names release 2026.2, the release asked for is 2026.1; change both together`},
 			[]string{"install 2026.1: 2026.1 r:2026.1", "install 2026.2: 2026.2 r:2026.2"}, nil},
 
 		{"6 forwards", State{}, was("2026.1", "r:2026.1"), wish("2027.1", "r:2027.1"), nil, nil, nil},
-		{"6 backwards", State{}, was("2026.2", "r:2026.2"), wish("2026.1", "r:2026.1"), nil, nil, []string{"2026.2 → 2026.1 moves backwards before anything is installed; if the first sync has already run, the older release may not read its schema"}},
+		{"6 backwards", State{}, was("2026.2", "r:2026.2"), wish("2026.1", "r:2026.1"), nil, nil, []string{"MovesBackwards: 2026.2 → 2026.1 moves backwards before anything is installed; if the first sync has already run, the older release may not read its schema (keep 2026.2: 2026.2 r:2026.2)"}},
 		{"7 patch tag", installed("2026.1", "r:2026.1"), was("2026.1", "r:2026.1"), wish("2026.1", "r:2026.1-p1"), nil, nil, nil},
 		{"7 digest beside the tag", installed("2026.1", "r:2026.1"), was("2026.1", "r:2026.1"), wish("2026.1", "r:2026.1@sha256:a"), nil, nil, nil},
 		{"8 one step", installed("2026.1", "r:2026.1"), was("2026.1", "r:2026.1"), wish("2026.2", "r:2026.2"), nil, nil, nil},
@@ -86,8 +92,8 @@ func TestTheTableOfAdmission(t *testing.T) {
 			[]string{"bump both to 2026.2, with the tag that your registry has for it: 2026.2 r:2026.2", "stay on 2026.1: 2026.1 r@sha256:a"}, nil},
 		{"10 digest unchanged behind a new tag", installed("2026.1", "r:2026.1@sha256:a"), was("2026.1", "r:2026.1@sha256:a"), wish("2026.2", "r:2026.2@sha256:a"), []string{"ImageReleaseMismatch: 2026.1 → 2026.2 with the image unchanged (r:2026.2@sha256:a): nothing would migrate; change both together"},
 			[]string{"bump both to 2026.2: 2026.2 r:2026.2", "stay on 2026.1: 2026.1 r:2026.1@sha256:a"}, nil},
-		{"10 digest changed", installed("2026.1", "r@sha256:a"), was("2026.1", "r@sha256:a"), wish("2026.2", "r@sha256:b"), nil, nil, []string{trusted("r@sha256:b", "2026.2")}},
-		{"11 opaque tag changed", installed("2026.1", "r:stable"), was("2026.1", "r:stable"), wish("2026.1", "r:next"), nil, nil, []string{"image r:next names no release: if it is a newer release than 2026.1, bump the release with it, otherwise its schema changes run in one pass"}},
+		{"10 digest changed", installed("2026.1", "r@sha256:a"), was("2026.1", "r@sha256:a"), wish("2026.2", "r@sha256:b"), nil, nil, []string{step("digest sha256:b")}},
+		{"11 opaque tag changed", installed("2026.1", "r:stable"), was("2026.1", "r:stable"), wish("2026.1", "r:next"), nil, nil, []string{`ImageReleaseUnknown: tag "next" names no release: if it holds a newer one than 2026.1, bump the release with it, otherwise its schema changes run in one pass (bump both, if it holds 2026.2: 2026.2 r:next)`}},
 		{"11 opaque tag unchanged", installed("2026.1", "r:stable"), was("2026.2", "r:stable"), wish("2026.1", "r:stable"), nil, nil, nil},
 		{"12 downgrade", installed("2026.2", "r:2026.2"), was("2026.2", "r:2026.2"), wish("2026.1", "r:2026.1"), []string{"DowngradeNotSupported: 2026.2 → 2026.1 goes backwards, and the schema is already at 2026.2: restore a backup, or roll forward"},
 			[]string{"stay on 2026.2: 2026.2 r:2026.2"}, nil},
@@ -100,9 +106,9 @@ func TestTheTableOfAdmission(t *testing.T) {
 		{"14 into the next year", installed("2026.2", "r:2026.2"), was("2026.2", "r:2026.2"), wish("2027.1", "r:2027.1"), nil, nil, nil},
 
 		{"15 abort with the image", at(Migrating), was("2026.2", "r:2026.2"), wish("2026.1", "r:2026.1"), nil, nil, nil},
-		{"15 abort, tag left", at(Expanding), was("2026.2", "r:2026.2"), wish("2026.1", "r:2026.2"), nil, nil, []string{"the abort keeps the pods on r:2026.1, but the image is still r:2026.2: set it back too, the database sync waits for that"}},
-		{"15 abort, opaque tag left", at(RollingUpdate, "r:stable", "r:next"), was("2026.2", "r:next"), wish("2026.1", "r:next"), nil, nil, []string{"the abort keeps the pods on r:stable, but the image is still r:next: set it back too, the database sync waits for that"}},
-		{"15 abort, digest left under another tag", at(Migrating, "r@sha256:a", "r:2026.2@sha256:b"), was("2026.2", "r:2026.2@sha256:b"), wish("2026.1", "r:2026.1@sha256:b"), nil, nil, []string{"the abort keeps the pods on r@sha256:a, but the image is still r:2026.1@sha256:b: set it back too, the database sync waits for that"}},
+		{"15 abort, tag left", at(Expanding), was("2026.2", "r:2026.2"), wish("2026.1", "r:2026.2"), nil, nil, []string{left(`tag "2026.1"`, "r:2026.1")}},
+		{"15 abort, opaque tag left", at(RollingUpdate, "r:stable", "r:next"), was("2026.2", "r:next"), wish("2026.1", "r:next"), nil, nil, []string{left(`tag "stable"`, "r:stable")}},
+		{"15 abort, digest left under another tag", at(Migrating, "r@sha256:a", "r:2026.2@sha256:b"), was("2026.2", "r:2026.2@sha256:b"), wish("2026.1", "r:2026.1@sha256:b"), nil, nil, []string{left("digest sha256:a", "r@sha256:a")}},
 		{"15 abort, tag of a third release", at(Migrating), was("2026.2", "r:2026.2"), wish("2026.1", "r:2027.1"), []string{`ImageReleaseMismatch: tag "2027.1" names release 2027.1, the release asked for is 2026.1; change both together`},
 			[]string{"abort, back to 2026.1: 2026.1 r:2026.1"}, nil},
 		{"15 afterwards the tag is held", aborted("r:2026.1", "r:2026.2"), was("2026.1", "r:2026.2"), wish("2026.1", "r:2026.2"), []string{`ImageReleaseMismatch: tag "2026.2" names release 2026.2, the release asked for is 2026.1; change both together`},
@@ -111,12 +117,12 @@ func TestTheTableOfAdmission(t *testing.T) {
 			[]string{"stay on 2026.1: 2026.1 r:stable"}, nil},
 		{"15 afterwards the digest is held under any tag", aborted("r@sha256:a", "r:2026.2@sha256:b"), was("2026.1", "r:2026.2@sha256:b"), wish("2026.1", "r:2026.1@sha256:b"), []string{"ImageReleaseMismatch: image r:2026.1@sha256:b was the target of the upgrade that was aborted, it is not a build of 2026.1; set the image back to r@sha256:a"},
 			[]string{"stay on 2026.1: 2026.1 r@sha256:a"}, nil},
-		{"15 afterwards it may be tried again", aborted("r:stable", "r:next"), was("2026.1", "r:stable"), wish("2026.2", "r:next"), nil, nil, []string{trusted("r:next", "2026.2")}},
-		{"16 abort while contracting", at(Contracting), was("2026.2", "r:2026.2"), wish("2026.1", "r:2026.1"), nil, nil, []string{"abort after contract has begun: it may already have dropped columns that 2026.1 reads. If pods of 2026.1 fail afterwards, go forward to 2026.2 again or restore a backup"}},
+		{"15 afterwards it may be tried again", aborted("r:stable", "r:next"), was("2026.1", "r:stable"), wish("2026.2", "r:next"), nil, nil, []string{step(`tag "next"`)}},
+		{"16 abort while contracting", at(Contracting), was("2026.2", "r:2026.2"), wish("2026.1", "r:2026.1"), nil, nil, []string{"AbortWhileContracting: 2026.2 → 2026.1 aborts after contract has begun: it may already have dropped columns that 2026.1 reads, and then only going on or a backup helps (go on to 2026.2: 2026.2 r:2026.2)"}},
 		{"17 third release", at(Migrating), was("2026.2", "r:2026.2"), wish("2027.1", "r:2027.1"), []string{"UpgradeTargetChanged: the upgrade 2026.1 → 2026.2 is in phase Migrating and 2027.1 is neither of the two; finish it or abort it first"},
 			[]string{"go on to 2026.2: 2026.2 r:2026.2", "abort, back to 2026.1: 2026.1 r:2026.1"}, nil},
-		{"18 another build", at(RollingUpdate), was("2026.2", "r:2026.2"), wish("2026.2", "r:2026.2-p1"), nil, nil, []string{"the upgrade 2026.1 → 2026.2 re-enters at Expanding with r:2026.2-p1"}},
-		{"18 another opaque build", at(Expanding, "r:stable", "r:next"), was("2026.2", "r:next"), wish("2026.2", "r:newer"), nil, nil, []string{"the upgrade 2026.1 → 2026.2 re-enters at Expanding with r:newer", trusted("r:newer", "2026.2")}},
+		{"18 another build", at(RollingUpdate), was("2026.2", "r:2026.2"), wish("2026.2", "r:2026.2-p1"), nil, nil, []string{`UpgradeStartsOver: the upgrade 2026.1 → 2026.2 starts over at Expanding with tag "2026.2-p1" (keep the image that it began with: 2026.2 r:2026.2)`}},
+		{"18 another opaque build", at(Expanding, "r:stable", "r:next"), was("2026.2", "r:next"), wish("2026.2", "r:newer"), nil, nil, []string{`UpgradeStartsOver: the upgrade 2026.1 → 2026.2 starts over at Expanding with tag "newer" (keep the image that it began with: 2026.2 r:next)`, step(`tag "newer"`)}},
 		{"18 the installed image is no build of the target", at(Expanding, "r:stable", "r:next"), was("2026.2", "r:next"), wish("2026.2", "r:stable"), []string{"ImageReleaseMismatch: 2026.1 → 2026.2 with the image unchanged (r:stable): nothing would migrate; change both together"},
 			[]string{"go on to 2026.2: 2026.2 r:next", "abort, back to 2026.1: 2026.1 r:stable"}, nil},
 		{"18 going on", at(Contracting), was("2026.2", "r:2026.2"), wish("2026.2", "r:2026.2"), nil, nil, nil},
@@ -150,14 +156,27 @@ func TestTheTableOfAdmission(t *testing.T) {
 				return
 			}
 			require.Nil(t, first)
-			assert.Equal(t, c.advice, Advise(c.stored, c.before, c.wish))
+			assert.Equal(t, c.advice, told(Advise(c.stored, c.before, c.wish)))
 			if c.before == nil {
 				return
 			}
-			again := Advise(c.stored, &c.wish, c.wish)
-			assert.NotContains(t, again, trusted(c.wish.Image.String(), c.wish.Release), "an edit that leaves the image alone is not told again that it is trusted")
+			again := told(Advise(c.stored, &c.wish, c.wish))
+			assert.NotContains(t, strings.Join(again, "\n"), "it is trusted to be one", "an edit that leaves the image alone is not told again that it is trusted")
 		})
 	}
+}
+
+// told is advice in words, with the remedy behind it.
+func told(all []Advice) []string {
+	var words []string
+	for _, a := range all {
+		text := a.String()
+		if a.Remedy != nil {
+			text += fmt.Sprintf(" (%s: %s %s)", a.Remedy.Purpose, a.Remedy.Release, a.Remedy.Image)
+		}
+		words = append(words, text)
+	}
+	return words
 }
 
 func TestTheLawOfAcceptedTransitions(t *testing.T) {
@@ -221,18 +240,27 @@ func TestEveryRemedyThatARejectionOffersIsAccepted(t *testing.T) {
 	assert.Greater(t, offered, 1000)
 }
 
-func TestAdviceIsGivenInWholeSentencesAndNeverForWhatIsAtRest(t *testing.T) {
-	given := 0
+func TestAdviceIsGivenInWholeSentencesWithARemedyThatPassesAndNeverForWhatIsAtRest(t *testing.T) {
+	given, helpless, said := 0, 0, map[Reason]bool{}
 	everyState(func(s State) {
 		everyWish(func(d Desired) {
 			if Check(s, d) != nil {
 				return
 			}
 			for _, before := range []*Desired{nil, &d, was("2026.2", "r:2026.2")} {
-				for _, sentence := range Advise(s, before, d) {
+				for _, advice := range Advise(s, before, d) {
 					given++
-					if strings.Contains(sentence, "%!") || strings.Contains(sentence, "  ") {
-						t.Errorf("%+v %+v: %s", s, d, sentence)
+					said[advice.Reason] = true
+					if strings.Contains(advice.Message, "%!") || strings.Contains(advice.Message, "  ") {
+						t.Errorf("%+v %+v: %s", s, d, advice)
+					}
+					if advice.Remedy == nil {
+						helpless++
+						continue
+					}
+					offer := Desired{Release: advice.Remedy.Release, Image: advice.Remedy.Image, Generation: d.Generation}
+					if again := Check(s, offer); again != nil {
+						t.Errorf("%+v %+v: %s\noffered %+v is rejected: %s", s, d, advice, advice.Remedy, again)
 					}
 				}
 			}
@@ -243,5 +271,11 @@ func TestAdviceIsGivenInWholeSentencesAndNeverForWhatIsAtRest(t *testing.T) {
 			}
 		})
 	})
+	t.Logf("%d pieces of advice, %d without a remedy", given, helpless)
 	assert.Greater(t, given, 1000)
+	assert.Less(t, helpless, given/10)
+	for _, reason := range AdviceReasons {
+		assert.True(t, said[reason], "%s is never said", reason)
+	}
+	assert.Len(t, said, len(AdviceReasons))
 }

@@ -40,12 +40,27 @@ const (
 	UpgradeAborted            Reason = "UpgradeAborted"
 )
 
+// Reasons of a warning about a wish that is accepted. ImageReleaseMismatch is
+// one too, where an abort leaves the image behind.
+const (
+	// ImageReleaseUnknown: the image names no release, so nothing can be
+	// compared.
+	ImageReleaseUnknown Reason = "ImageReleaseUnknown"
+	// MovesBackwards: an older release before anything is installed.
+	MovesBackwards Reason = "MovesBackwards"
+	// UpgradeStartsOver: another image in the middle of a walk.
+	UpgradeStartsOver Reason = "UpgradeStartsOver"
+	// AbortWhileContracting: columns may be gone already.
+	AbortWhileContracting Reason = "AbortWhileContracting"
+)
+
 // The closed sets, for documents and tests.
 var (
 	ProgressReasons = []Reason{ExpandInProgress, MigrateInProgress, UpgradeRollingUpdate, ContractInProgress, DBSyncInProgress}
 	FailureReasons  = []Reason{VersionParseError, DowngradeNotSupported, UpgradePathInvalid, UpgradeTargetChanged, ImageReleaseMismatch,
 		ExpandFailed, MigrateFailed, ContractFailed, DBSyncFailed}
-	EventReasons = []Reason{UpgradeInitiated, ExpandComplete, MigrateComplete, DeploymentRolloutComplete, UpgradeComplete, UpgradeAborted}
+	AdviceReasons = []Reason{ImageReleaseUnknown, MovesBackwards, ImageReleaseMismatch, UpgradeStartsOver, AbortWhileContracting}
+	EventReasons  = []Reason{UpgradeInitiated, ExpandComplete, MigrateComplete, DeploymentRolloutComplete, UpgradeComplete, UpgradeAborted}
 )
 
 // words are the reasons that belong to a task.

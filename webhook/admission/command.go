@@ -9,7 +9,7 @@ import (
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 )
 
-// subject is the object that a refusal is about, as far as a command needs it.
+// subject is the object that an answer is about, as far as a command needs it.
 type subject struct {
 	kind      *Kind
 	namespace string
@@ -18,6 +18,9 @@ type subject struct {
 	// wish in the manifest.
 	creates bool
 	stored  upgrade.Desired
+	// wished is what the request asks for. Whoever reads a warning may have it
+	// stored by then or, after a dry run, not: a command must pass either way.
+	wished upgrade.Desired
 	// rename is the name to take instead, if any.
 	rename string
 }
@@ -42,7 +45,7 @@ type patchSpec struct {
 func (s subject) advice(v violation, only bool) []string {
 	var paragraphs []string
 	for _, remedy := range v.remedies {
-		p := s.patch(remedy)
+		p := s.patch(remedy, false)
 		if !s.creates {
 			paragraphs = append(paragraphs, fmt.Sprintf("To %s:\n  %s", remedy.Purpose, s.command(p)))
 			continue
@@ -60,26 +63,31 @@ func (s subject) advice(v violation, only bool) []string {
 		paragraphs = append(paragraphs, "Set spec.openStackRelease in the manifest to the release that the image holds.")
 	}
 	if v.record {
-		paragraphs = append(paragraphs, fmt.Sprintf("To repair the status:\n  kubectl edit %s %s -n %s --subresource=status", s.kind.Singular, quoted(s.name), quoted(s.namespace)))
+		paragraphs = append(paragraphs, "To repair the status:\n  "+s.repair())
 	}
 	return paragraphs
 }
 
-// patch turns the stored wish into the remedy: what the remedy lacks must be
-// removed, because a merge patch leaves alone what it does not name.
-func (s subject) patch(r upgrade.Remedy) patch {
+// repair is for what only a person can decide.
+func (s subject) repair() string {
+	return fmt.Sprintf("kubectl edit %s %s -n %s --subresource=status", s.kind.Singular, quoted(s.name), quoted(s.namespace))
+}
+
+// patch turns the wish into the remedy: what the remedy lacks must be removed,
+// because a merge patch leaves alone what it does not name.
+func (s subject) patch(r upgrade.Remedy, warns bool) patch {
 	image := map[string]*string{}
-	if r.Image.Repository != s.stored.Image.Repository {
+	if r.Image.Repository != s.stored.Image.Repository || warns && r.Image.Repository != s.wished.Image.Repository {
 		image["repository"] = &r.Image.Repository
 	}
-	for _, part := range []struct{ name, stored, wanted string }{
-		{"tag", s.stored.Image.Tag, r.Image.Tag},
-		{"digest", s.stored.Image.Digest, r.Image.Digest},
+	for _, part := range []struct{ name, stored, wished, wanted string }{
+		{"tag", s.stored.Image.Tag, s.wished.Image.Tag, r.Image.Tag},
+		{"digest", s.stored.Image.Digest, s.wished.Image.Digest, r.Image.Digest},
 	} {
 		switch {
 		case part.wanted != "":
 			image[part.name] = &part.wanted
-		case part.stored != "":
+		case part.stored != "" || warns && part.wished != "":
 			image[part.name] = nil
 		}
 	}
@@ -116,18 +124,22 @@ func (s subject) deeds(p patch) string {
 	return strings.Join(deeds, "")
 }
 
-// command is what to type: a patch of the stored object, or of the manifest
-// on its way to the cluster.
+// command is what to type for a patch.
 func (s subject) command(p patch) string {
 	text, err := json.Marshal(p, json.Deterministic(true))
 	if err != nil {
 		// Only a text that is not UTF-8 gets here, and none was read in.
 		return "no command can be given: " + err.Error()
 	}
+	return s.typed(string(text))
+}
+
+// typed patches the stored object, or the manifest on its way to the cluster.
+func (s subject) typed(patch string) string {
 	if s.creates {
-		return fmt.Sprintf("kubectl patch -f FILE --local --type=merge -p %s -o yaml | kubectl apply -n %s -f -", inQuotes(string(text)), quoted(s.namespace))
+		return fmt.Sprintf("kubectl patch -f FILE --local --type=merge -p %s -o yaml | kubectl apply -n %s -f -", inQuotes(patch), quoted(s.namespace))
 	}
-	return fmt.Sprintf("kubectl patch %s %s -n %s --type=merge -p %s", s.kind.Singular, quoted(s.name), quoted(s.namespace), inQuotes(string(text)))
+	return fmt.Sprintf("kubectl patch %s %s -n %s --type=merge -p %s", s.kind.Singular, quoted(s.name), quoted(s.namespace), inQuotes(patch))
 }
 
 // quoted makes one word of a text for the shell, bare where that is safe.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
+	"github.com/c5c3/openstack-upgrade/test/rows"
 	"github.com/c5c3/openstack-upgrade/webhook/admission"
 )
 
@@ -16,12 +17,12 @@ import (
 // admitted is lawful for a second reader: the decoder of the API machinery,
 // with the whole types.
 func FuzzReview(f *testing.F) {
-	for _, r := range rows() {
+	for _, r := range rows.All() {
 		request := func() *admissionv1.AdmissionRequest {
-			if r.stored != nil {
-				return update(f, r.stored, r.wish)
+			if r.Stored != nil {
+				return update(f, r.Stored, r.Wish)
 			}
-			return creation(f, r.wish)
+			return creation(f, r.Wish)
 		}()
 		if body := review(f, request); len(body) < 4096 {
 			f.Add([]byte(body))

@@ -169,11 +169,14 @@ func TestAnotherKindJoinsAsOneEntry(t *testing.T) {
 
 func TestALongWarningIsCutAndALineBreakTakenOut(t *testing.T) {
 	h := serve(t, admission.Policy{}, admission.Kinds...)
-	answer := h.ask(t, creation(t, glance("2026.1", "latest", "", func(g *v1alpha1.Glance) { g.Spec.Image.Repository = "a\nb/" + strings.Repeat("ü", 300) })))
+	answer := h.ask(t, creation(t, glance("2026.1", "a\nb"+strings.Repeat("ü", 300), "")))
 	require.Len(t, answer.Warnings, 1)
-	assert.Len(t, []rune(answer.Warnings[0]), 256)
-	assert.True(t, strings.HasPrefix(answer.Warnings[0], "image a b/üüü"))
-	assert.True(t, strings.HasSuffix(answer.Warnings[0], "…"))
+	said, command, _ := strings.Cut(answer.Warnings[0], ". To have it compared")
+	assert.Len(t, []rune(said), 256)
+	assert.True(t, strings.HasPrefix(said, `spec.image.tag: ImageReleaseUnknown: tag "a\nbüüü`), said)
+	assert.True(t, strings.HasSuffix(said, "…"))
+	assert.NotContains(t, answer.Warnings[0], "\n")
+	assert.Contains(t, command, "kubectl patch", "the command is whole")
 }
 
 // A repository can come from a status, where nothing checks it.

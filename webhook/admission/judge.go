@@ -84,7 +84,7 @@ func (j *Judge) create(kind *Kind, r *request) (*admissionv1.AdmissionResponse, 
 	if wrong != nil {
 		return fail(wrong)
 	}
-	subject := subject{kind: kind, namespace: r.Namespace, name: object.Name, creates: true, stored: object.Desired}
+	subject := subject{kind: kind, namespace: r.Namespace, name: object.Name, creates: true, stored: object.Desired, wished: object.Desired}
 	// The API server drops what a new object says about its own status.
 	violations := j.violations(upgrade.State{}, nil, object.Desired)
 	if long := nameTooLong(object.Name); long != nil {
@@ -94,7 +94,7 @@ func (j *Judge) create(kind *Kind, r *request) (*admissionv1.AdmissionResponse, 
 	if len(violations) > 0 {
 		return deny(subject, violations)
 	}
-	return allow(Accepted, append(upgrade.Advise(upgrade.State{}, nil, object.Desired), object.Notes...)...)
+	return allow(Accepted, append(subject.advices(upgrade.Advise(upgrade.State{}, nil, object.Desired)), subject.notes(object.Notes)...)...)
 }
 
 func (j *Judge) update(kind *Kind, r *request) (*admissionv1.AdmissionResponse, Verdict, Reason) {
@@ -109,25 +109,26 @@ func (j *Judge) update(kind *Kind, r *request) (*admissionv1.AdmissionResponse, 
 	if wrong != nil {
 		return fail(wrong)
 	}
-	notes := slices.DeleteFunc(object.Notes, func(note string) bool { return slices.Contains(stored.Notes, note) })
 	before, wish := stored.Desired, object.Desired
+	subject := subject{kind: kind, namespace: r.Namespace, name: stored.Name, stored: before, wished: wish}
+	notes := subject.notes(slices.DeleteFunc(object.Notes, func(note Note) bool {
+		return slices.ContainsFunc(stored.Notes, func(known Note) bool { return known.Path == note.Path })
+	}))
 	if before.Release == wish.Release && before.Image == wish.Image {
 		return allow(Unchanged, notes...)
 	}
 	violations := j.violations(stored.State, &before, wish)
 	if len(violations) > 0 && violations[0].record && before.Release == wish.Release {
-		return allow(Accepted, append(notes, violations[0].message)...)
+		broken := violations[0]
+		return allow(Accepted, append([]string{warning(broken.path, broken.reason, broken.message, "repair the status", subject.repair())}, notes...)...)
 	}
 	if len(violations) > 0 {
-		return deny(subject{kind: kind, namespace: r.Namespace, name: stored.Name, stored: before}, violations)
+		return deny(subject, violations)
 	}
-	return allow(Accepted, append(upgrade.Advise(stored.State, &before, wish), notes...)...)
+	return allow(Accepted, append(subject.advices(upgrade.Advise(stored.State, &before, wish)), notes...)...)
 }
 
 func allow(reason Reason, warnings ...string) (*admissionv1.AdmissionResponse, Verdict, Reason) {
-	for i, warning := range warnings {
-		warnings[i] = clip(warning, maxWarning)
-	}
 	return &admissionv1.AdmissionResponse{Allowed: true, Warnings: warnings}, Allowed, reason
 }
 

@@ -33,7 +33,17 @@ type Object struct {
 	Desired  upgrade.Desired
 	// Notes are the kind's own warnings about the wish. One is said when it
 	// begins to apply, not again with every later edit.
-	Notes []string
+	Notes []Note
+}
+
+// Note is a warning of a kind's own about one field.
+type Note struct {
+	Path    string
+	Reason  Reason
+	Message string
+	// Patch is the merge patch that does what Purpose says.
+	Purpose string
+	Patch   string
 }
 
 // Kinds is the table.
@@ -50,6 +60,9 @@ var glance = Kind{
 				wish
 				APIServer struct {
 					Workers *int32 `json:"workers"`
+					UWSGI   struct {
+						Processes int32 `json:"processes"`
+					} `json:"uwsgi"`
 				} `json:"apiServer"`
 			} `json:"spec"`
 		}
@@ -58,10 +71,23 @@ var glance = Kind{
 		}
 		object := g.object(g.Spec.wish)
 		if g.Spec.APIServer.Workers != nil {
-			object.Notes = append(object.Notes, "spec.apiServer.workers is deprecated and has no effect on any release; use spec.apiServer.uwsgi.processes")
+			object.Notes = append(object.Notes, workersAreDeprecated(*g.Spec.APIServer.Workers, g.Spec.APIServer.UWSGI.Processes))
 		}
 		return object, nil
 	},
+}
+
+// workersAreDeprecated asks for as many processes as there were to be workers,
+// unless their number is given, or cannot be.
+func workersAreDeprecated(workers, processes int32) Note {
+	note := Note{Path: "spec.apiServer.workers", Reason: DeprecatedField, Purpose: "remove it",
+		Message: "it has no effect on any release; spec.apiServer.uwsgi.processes has",
+		Patch:   `{"spec":{"apiServer":{"workers":null}}}`}
+	if processes == 0 && workers >= 1 && workers <= 512 {
+		note.Purpose = "use that instead"
+		note.Patch = fmt.Sprintf(`{"spec":{"apiServer":{"uwsgi":{"processes":%d},"workers":null}}}`, workers)
+	}
+	return note
 }
 
 // common is what every kind has outside its spec, and wish what every spec

@@ -19,159 +19,41 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
-	"github.com/c5c3/openstack-upgrade/shared/upgrade"
+	"github.com/c5c3/openstack-upgrade/test/rows"
 	"github.com/c5c3/openstack-upgrade/webhook/admission"
 )
 
 var refresh = flag.Bool("update", false, "write the transcripts anew")
 
-// row is one line of the decision table: a stored object (nil: a new one is
-// created), what it is edited to, and the answer.
-type row struct {
-	number int
-	what   string
-	stored *v1alpha1.Glance
-	wish   *v1alpha1.Glance
-	// refused are the reason words in order, with their fields; none means
-	// admitted, with as many warnings.
-	refused  []string
-	warnings int
-	// noCommand is set where no command can be given, because only a person
-	// knows what would be right.
-	noCommand bool
-	// policy is for the row that an option changes.
-	policy admission.Policy
-}
-
-const (
-	release = "spec.openStackRelease "
-	tag     = "spec.image.tag "
-	name    = "metadata.name "
-)
-
-func rows() []row {
-	named := func(text string) func(*v1alpha1.Glance) { return func(g *v1alpha1.Glance) { g.Name = text } }
-	labelled := func(g *v1alpha1.Glance) { g.Labels = map[string]string{"team": "images"} }
-	scaled := func(g *v1alpha1.Glance) { g.Spec.Deployment.Replicas = new(int32(5)) }
-	deleted := func(g *v1alpha1.Glance) {
-		g.DeletionTimestamp, g.Finalizers = new(metav1.Now()), []string{"example.org/keep"}
-	}
-	unfinalized := func(g *v1alpha1.Glance) { deleted(g); g.Finalizers = nil }
-	workers := func(g *v1alpha1.Glance) { g.Spec.APIServer.Workers = new(int32(4)) }
-	elsewhere := func(g *v1alpha1.Glance) { g.Spec.Image.Repository = "mirror.example.org/glance" }
-	broken := func(change func(*v1alpha1.GlanceStatus)) *v1alpha1.Glance {
-		g := walking(glance("2026.2", "2026.2", ""), upgrade.Migrating, "2026.1", "2026.1")
-		change(&g.Status)
-		return g
-	}
-	at261 := func() *v1alpha1.Glance { return steady(glance("2026.1", "2026.1", ""), "2026.1") }
-	at262 := func() *v1alpha1.Glance { return steady(glance("2026.2", "2026.2", ""), "2026.2") }
-	digest261 := func() *v1alpha1.Glance { return steady(glance("2026.1", "", digestA), "2026.1") }
-	latest261 := func() *v1alpha1.Glance { return steady(glance("2026.1", "latest", ""), "2026.1") }
-	walk := func(phase upgrade.Phase) *v1alpha1.Glance {
-		return walking(glance("2026.2", "2026.2", ""), phase, "2026.1", "2026.1")
-	}
-	all := []row{
-		{number: 2, what: "tag of another release", wish: glance("2026.1", "2026.2", ""), refused: []string{tag + "ImageReleaseMismatch"}},
-		{number: 2, what: "tag with a suffix is equal", wish: glance("2026.1", "2026.1-p1", "")},
-		{number: 3, what: "digest alone", wish: glance("2026.1", "", digestA), warnings: 1},
-		{number: 3, what: "tag latest", wish: glance("2026.1", "latest", ""), warnings: 1},
-		{number: 3, what: "tag v2026.1", wish: glance("2026.1", "v2026.1", ""), warnings: 1},
-		{number: 3, what: "tag 2026.1.0", wish: glance("2026.1", "2026.1.0", ""), warnings: 1},
-		{number: 4, what: "tag that lies beside a digest", wish: glance("2026.1", "2026.2", digestA), refused: []string{tag + "ImageReleaseMismatch"}},
-		{number: 4, what: "tag that agrees beside a digest", wish: glance("2026.1", "2026.1", digestA)},
-		{number: 5, what: "name of 51 characters", wish: glance("2026.1", "2026.1", "", named(strings.Repeat("a", 51)))},
-		{number: 5, what: "name of 52 characters", wish: glance("2026.1", "2026.1", "", named(strings.Repeat("a", 50)+"-b")), refused: []string{name + "NameTooLong"}},
-		{number: 5, what: "long name and wrong tag", wish: glance("2026.1", "2026.2", "", named(strings.Repeat("a", 63))), refused: []string{name + "NameTooLong", tag + "ImageReleaseMismatch"}},
-		{number: 5, what: "long name and a release that cannot be read", wish: glance("2026.3", "latest", "", named(strings.Repeat("a", 63))), refused: []string{name + "NameTooLong", release + "VersionParseError"}, noCommand: true},
-		{number: 5, what: "stored long name stays editable", stored: steady(glance("2026.1", "2026.1", "", named(strings.Repeat("a", 63))), "2026.1"), wish: glance("2026.2", "2026.2", "", named(strings.Repeat("a", 63)))},
-		{number: 6, what: "nothing installed, another release", stored: glance("2026.1", "2026.1", ""), wish: glance("2027.1", "2027.1", "")},
-		{number: 6, what: "nothing installed, backwards", stored: glance("2026.2", "2026.2", ""), wish: glance("2026.1", "2026.1", ""), warnings: 1},
-		{number: 6, what: "nothing installed, mismatch", stored: glance("2026.1", "2026.1", ""), wish: glance("2026.2", "2026.1", ""), refused: []string{tag + "ImageReleaseMismatch"}},
-		{number: 6, what: "nothing installed, unreadable release", stored: glance("2026.1", "latest", ""), wish: glance("2026.3", "latest", ""), refused: []string{release + "VersionParseError"}},
-		{number: 7, what: "patch tag", stored: at261(), wish: glance("2026.1", "2026.1-p1", "")},
-		{number: 7, what: "digest beside the tag", stored: at261(), wish: glance("2026.1", "2026.1", digestB)},
-		{number: 8, what: "release and tag in one edit", stored: at261(), wish: glance("2026.2", "2026.2", "")},
-		{number: 9, what: "release without the tag", stored: at261(), wish: glance("2026.2", "2026.1", ""), refused: []string{tag + "ImageReleaseMismatch"}},
-		{number: 9, what: "tag without the release", stored: at261(), wish: glance("2026.1", "2026.2", ""), refused: []string{tag + "ImageReleaseMismatch"}},
-		{number: 9, what: "release without the tag, digest beside it", stored: steady(glance("2026.1", "2026.1", digestA), "2026.1"), wish: glance("2026.2", "2026.1", digestB), refused: []string{tag + "ImageReleaseMismatch"}},
-		{number: 9, what: "release without the tag, from another registry", stored: at261(), wish: glance("2026.2", "2026.1", "", elsewhere), refused: []string{tag + "ImageReleaseMismatch"}},
-		{number: 10, what: "digest unchanged", stored: digest261(), wish: glance("2026.2", "", digestA), refused: []string{tag + "ImageReleaseMismatch"}},
-		{number: 10, what: "opaque tag unchanged", stored: latest261(), wish: glance("2026.2", "latest", ""), refused: []string{tag + "ImageReleaseMismatch"}},
-		{number: 11, what: "digest changed, release not", stored: digest261(), wish: glance("2026.1", "", digestB), warnings: 1},
-		{number: 11, what: "opaque tag changed, release not", stored: latest261(), wish: glance("2026.1", "edge", ""), warnings: 1},
-		{number: 12, what: "downgrade", stored: at262(), wish: glance("2026.1", "2026.1", ""), refused: []string{release + "DowngradeNotSupported"}},
-		{number: 12, what: "downgrade of a digest", stored: steady(glance("2026.2", "", digestB), "2026.2"), wish: glance("2026.1", "", digestA), refused: []string{release + "DowngradeNotSupported"}},
-		{number: 13, what: "skip-level", stored: at261(), wish: glance("2027.1", "2027.1", ""), refused: []string{release + "UpgradePathInvalid"}},
-		{number: 13, what: "skip-level and wrong tag", stored: at261(), wish: glance("2027.1", "2026.1", ""), refused: []string{release + "UpgradePathInvalid", tag + "ImageReleaseMismatch"}},
-		{number: 13, what: "skip-level by digest", stored: digest261(), wish: glance("2027.1", "", digestB), refused: []string{release + "UpgradePathInvalid"}},
-		{number: 14, what: "2026.2 to 2027.1", stored: at262(), wish: glance("2027.1", "2027.1", "")},
-		{number: 16, what: "abort while contracting", stored: walk(upgrade.Contracting), wish: glance("2026.1", "2026.1", ""), warnings: 1},
-		{number: 16, what: "abort while contracting, tag still the target", stored: walk(upgrade.Contracting), wish: glance("2026.1", "2026.2", ""), warnings: 2},
-		{number: 16, what: "abort while contracting, refused by policy", stored: walk(upgrade.Contracting), wish: glance("2026.1", "2026.1", ""), refused: []string{release + "AbortWhileContracting"}, policy: admission.Policy{RejectAbortWhileContracting: true}},
-		{number: 16, what: "abort asked for before, tag follows, policy set", stored: func() *v1alpha1.Glance {
-			g := walk(upgrade.Contracting)
-			g.Spec.OpenStackRelease = "2026.1"
-			return g
-		}(), wish: glance("2026.1", "2026.1", ""), warnings: 1, policy: admission.Policy{RejectAbortWhileContracting: true}},
-		{number: 17, what: "third release", stored: walk(upgrade.Migrating), wish: glance("2027.1", "2027.1", ""), refused: []string{release + "UpgradeTargetChanged"}},
-		{number: 17, what: "third release, older", stored: walk(upgrade.Contracting), wish: glance("2025.2", "2025.2", ""), refused: []string{release + "UpgradeTargetChanged"}},
-		{number: 17, what: "third release that cannot be read", stored: walk(upgrade.Expanding), wish: glance("2026.9", "2026.2", ""), refused: []string{release + "VersionParseError"}},
-		{number: 17, what: "third release, walk by digest", stored: walking(glance("2026.2", "", digestB), upgrade.Expanding, "2026.1", "2026.1"), wish: glance("2027.1", "", digestA), refused: []string{release + "UpgradeTargetChanged"}},
-		{number: 18, what: "another build of the target", stored: walk(upgrade.Migrating), wish: glance("2026.2", "2026.2-p1", ""), warnings: 1},
-		{number: 18, what: "back to the pinned build", stored: walk(upgrade.Migrating), wish: glance("2026.2", "2026.2", "")},
-		{number: 19, what: "tag of another release than the target", stored: walk(upgrade.RollingUpdate), wish: glance("2026.2", "2026.1", ""), refused: []string{tag + "ImageReleaseMismatch"}},
-		{number: 20, what: "labels on an object that breaks a rule", stored: steady(glance("2026.1", "2026.2", ""), "2026.1"), wish: glance("2026.1", "2026.2", "", labelled)},
-		{number: 20, what: "replicas of an object with a release that cannot be read", stored: steady(glance("2026.3", "latest", ""), "2026.1"), wish: glance("2026.3", "latest", "", scaled)},
-		{number: 20, what: "finalizer of an object being deleted, release changed too", stored: steady(glance("2026.1", "2026.1", "", deleted), "2026.1"), wish: glance("2027.1", "2026.1", "", unfinalized)},
-		{number: 20, what: "a deprecated field begins to be used", stored: at261(), wish: glance("2026.1", "2026.1", "", workers), warnings: 1},
-		{number: 20, what: "a deprecated field goes on being used", stored: steady(glance("2026.1", "2026.1", "", workers), "2026.1"), wish: glance("2026.1", "2026.1", "", workers, labelled)},
-		{number: 20, what: "a deprecated field in a new object", wish: glance("2026.1", "2026.1", "", workers), warnings: 1},
-		{number: 21, what: "phase unknown", stored: broken(func(s *v1alpha1.GlanceStatus) { s.UpgradePhase = "Pondering" }), wish: glance("2026.1", "2026.1", ""), refused: []string{release + "VersionParseError"}},
-		{number: 21, what: "phase without a target", stored: broken(func(s *v1alpha1.GlanceStatus) { s.TargetRelease = "" }), wish: glance("2026.1", "2026.1", ""), refused: []string{release + "VersionParseError"}},
-		{number: 21, what: "installed release cannot be read", stored: broken(func(s *v1alpha1.GlanceStatus) { s.InstalledRelease = "yoga" }), wish: glance("2026.1", "2026.1", ""), refused: []string{release + "VersionParseError"}},
-		{number: 21, what: "phase unknown, the image alone", stored: broken(func(s *v1alpha1.GlanceStatus) { s.UpgradePhase = "Pondering" }), wish: glance("2026.2", "2026.2-p1", ""), warnings: 1},
-		{number: 21, what: "phase unknown, labels", stored: broken(func(s *v1alpha1.GlanceStatus) { s.UpgradePhase = "Pondering" }), wish: glance("2026.2", "2026.2", "", labelled)},
-	}
-	for _, text := range []string{"2025.9", "2026.3", "26.1", " 2026.1", "2026.01", "２０２６.１", "", "2026.1\n", strings.Repeat("9", 10_000)} {
-		all = append(all, row{number: 1, what: fmt.Sprintf("%.20q with a tag", text), wish: glance(text, "2026.1", ""), refused: []string{release + "VersionParseError"}})
-	}
-	all = append(all, row{number: 1, what: "2026.3 with a tag that names none", wish: glance("2026.3", "latest", ""), refused: []string{release + "VersionParseError"}, noCommand: true})
-	for _, phase := range upgrade.Phases[:3] {
-		all = append(all,
-			row{number: 15, what: "abort in " + string(phase), stored: walk(phase), wish: glance("2026.1", "2026.1", "")},
-			row{number: 15, what: "abort in " + string(phase) + ", tag still the target", stored: walk(phase), wish: glance("2026.1", "2026.2", ""), warnings: 1})
-	}
-	return all
-}
-
 func TestEveryRowOfTheTableIsAnsweredAsWritten(t *testing.T) {
 	hooks := map[admission.Policy]hook{}
 	transcripts := map[int]*strings.Builder{}
-	for _, r := range rows() {
-		h, running := hooks[r.policy]
+	for _, r := range rows.All() {
+		h, running := hooks[r.Policy]
 		if !running {
-			h = serve(t, r.policy, admission.Kinds...)
-			hooks[r.policy] = h
+			h = serve(t, r.Policy, admission.Kinds...)
+			hooks[r.Policy] = h
 		}
-		t.Run(fmt.Sprintf("row %d/%s", r.number, r.what), func(t *testing.T) {
-			request := creation(t, r.wish)
-			if r.stored != nil {
-				request = update(t, r.stored, r.wish)
+		t.Run(fmt.Sprintf("row %d/%s", r.Number, r.What), func(t *testing.T) {
+			request := creation(t, r.Wish)
+			if r.Stored != nil {
+				request = update(t, r.Stored, r.Wish)
 			}
 			answer := h.ask(t, request)
 			assertAnswer(t, r, answer)
-			if !answer.Allowed {
+			if answer.Allowed {
+				assertWarnedCommandsPass(t, h, r, answer.Warnings)
+			} else {
 				assertCommandsPass(t, h, r, answer)
 			}
 			dry := request.DeepCopy()
 			dry.DryRun = new(true)
 			assert.Equal(t, answer, h.ask(t, dry), "a dry run is judged like the real thing")
 
-			if transcripts[r.number] == nil {
-				transcripts[r.number] = &strings.Builder{}
+			if transcripts[r.Number] == nil {
+				transcripts[r.Number] = &strings.Builder{}
 			}
-			transcribe(transcripts[r.number], r, answer)
+			transcribe(transcripts[r.Number], r, answer)
 		})
 	}
 	var story strings.Builder
@@ -197,15 +79,24 @@ func TestDeletionIsNeverInTheWay(t *testing.T) { // row 22
 	}
 }
 
-func assertAnswer(t *testing.T, r row, answer *admissionv1.AdmissionResponse) {
+func assertAnswer(t *testing.T, r rows.Row, answer *admissionv1.AdmissionResponse) {
 	t.Helper()
-	if len(r.refused) == 0 {
+	if len(r.Refused) == 0 {
 		require.True(t, answer.Allowed, "%+v", answer.Result)
-		require.Len(t, answer.Warnings, r.warnings, "%q", answer.Warnings)
+		var warned []string
+		total := 0
 		for _, warning := range answer.Warnings {
-			assert.LessOrEqual(t, len([]rune(warning)), 256)
+			path, rest, _ := strings.Cut(warning, ": ")
+			reason, _, _ := strings.Cut(rest, ": ")
+			warned = append(warned, path+" "+reason)
+			said, command, _ := strings.Cut(warning, ": kubectl ")
+			assert.NotEmpty(t, command, warning)
+			assert.LessOrEqual(t, len([]rune(said)), 300, "what is said before the command is short")
 			assert.NotContains(t, warning, "\n")
+			total += len([]rune(warning))
 		}
+		assert.Equal(t, r.Warned, warned)
+		assert.Less(t, total, 2048, "half of what the API server passes on uncut")
 		return
 	}
 	require.False(t, answer.Allowed)
@@ -213,7 +104,7 @@ func assertAnswer(t *testing.T, r row, answer *admissionv1.AdmissionResponse) {
 	assert.Equal(t, int32(http.StatusUnprocessableEntity), result.Code)
 	assert.Equal(t, metav1.StatusReasonInvalid, result.Reason)
 	assert.Equal(t, "Failure", result.Status)
-	assert.Equal(t, metav1.StatusDetails{Name: r.wish.Name, Group: "openstack.c5c3.io", Kind: "Glance", Causes: result.Details.Causes}, *result.Details)
+	assert.Equal(t, metav1.StatusDetails{Name: r.Wish.Name, Group: "openstack.c5c3.io", Kind: "Glance", Causes: result.Details.Causes}, *result.Details)
 	var refused, messages []string
 	for _, cause := range result.Details.Causes {
 		reason, _, _ := strings.Cut(cause.Message, ":")
@@ -221,20 +112,20 @@ func assertAnswer(t *testing.T, r row, answer *admissionv1.AdmissionResponse) {
 		messages = append(messages, cause.Message)
 		assert.Equal(t, metav1.CauseTypeFieldValueInvalid, cause.Type)
 	}
-	assert.Equal(t, r.refused, refused)
+	assert.Equal(t, r.Refused, refused)
 	assert.Equal(t, strings.Join(messages, "\n"), result.Message, "clients that show the message alone see all of it")
 	for _, message := range messages {
 		said, _, _ := strings.Cut(message, "\n")
-		if r.stored != nil && r.stored.Status.InstalledRelease != "" {
-			assert.Contains(t, said, r.wish.Spec.OpenStackRelease, "the release asked for")
-			assert.Contains(t, said, r.stored.Status.InstalledRelease, "the release installed")
+		if r.Stored != nil && r.Stored.Status.InstalledRelease != "" {
+			assert.Contains(t, said, r.Wish.Spec.OpenStackRelease, "the release asked for")
+			assert.Contains(t, said, r.Stored.Status.InstalledRelease, "the release installed")
 		}
 	}
 }
 
 // assertCommandsPass types every command that a refusal prints, and sees the
 // edit admitted.
-func assertCommandsPass(t *testing.T, h hook, r row, answer *admissionv1.AdmissionResponse) {
+func assertCommandsPass(t *testing.T, h hook, r rows.Row, answer *admissionv1.AdmissionResponse) {
 	t.Helper()
 	commands := regexp.MustCompile(`(?m)^  (kubectl .*)$`).FindAllStringSubmatch(answer.Result.Message, -1)
 	typed := 0
@@ -242,27 +133,56 @@ func assertCommandsPass(t *testing.T, h hook, r row, answer *admissionv1.Admissi
 		args := kubectlArguments(t, command[1])
 		patch := after(args, "-p")
 		if patch == "" {
-			assert.Equal(t, []string{"edit", "glance", r.wish.Name, "-n", "openstack", "--subresource=status"}, args)
+			assert.Equal(t, []string{"edit", "glance", r.Wish.Name, "-n", "openstack", "--subresource=status"}, args)
 			continue
 		}
 		typed++
 		assert.Contains(t, args, "--type=merge")
-		if r.stored == nil {
+		if r.Stored == nil {
 			assert.Equal(t, []string{"patch", "-f", "FILE", "--local"}, args[:4])
-			fixed := merged(t, r.wish, patch)
+			fixed := merged(t, r.Wish, patch)
 			again := h.ask(t, creation(t, fixed))
 			assert.True(t, again.Allowed, "%s\n%+v", command[1], again.Result)
 			continue
 		}
-		assert.Equal(t, []string{"patch", "glance", r.stored.Name, "-n", "openstack"}, args[:5])
-		again := h.ask(t, update(t, r.stored, merged(t, r.stored, patch)))
+		assert.Equal(t, []string{"patch", "glance", r.Stored.Name, "-n", "openstack"}, args[:5])
+		again := h.ask(t, update(t, r.Stored, merged(t, r.Stored, patch)))
 		assert.True(t, again.Allowed, "%s\n%+v", command[1], again.Result)
 	}
-	if r.noCommand {
+	if r.NoCommand {
 		assert.Zero(t, typed)
 		return
 	}
 	assert.Positive(t, typed, "no command in %s", answer.Result.Message)
+}
+
+// assertWarnedCommandsPass types the command of every warning, after the edit and, as after a dry run, instead of it.
+func assertWarnedCommandsPass(t *testing.T, h hook, r rows.Row, warnings []string) {
+	t.Helper()
+	for _, warning := range warnings {
+		_, command, _ := strings.Cut(warning, ": kubectl ")
+		args := kubectlArguments(t, "kubectl "+command)
+		patch := after(args, "-p")
+		if patch == "" {
+			assert.Equal(t, []string{"edit", "glance", r.Wish.Name, "-n", "openstack", "--subresource=status"}, args)
+			continue
+		}
+		if r.Stored == nil {
+			assert.Equal(t, []string{"patch", "-f", "FILE", "--local"}, args[:4])
+			again := h.ask(t, creation(t, merged(t, r.Wish, patch)))
+			assert.True(t, again.Allowed, "%s\n%+v", command, again.Result)
+			assert.NotContains(t, again.Warnings, warning)
+			continue
+		}
+		assert.Equal(t, []string{"patch", "glance", r.Stored.Name, "-n", "openstack"}, args[:5])
+		edited := r.Wish.DeepCopy()
+		edited.Status = r.Stored.Status
+		for _, before := range []*v1alpha1.Glance{edited, r.Stored} {
+			again := h.ask(t, update(t, before, merged(t, before, patch)))
+			assert.True(t, again.Allowed, "%s\n%+v", command, again.Result)
+			assert.NotContains(t, again.Warnings, warning)
+		}
+	}
 }
 
 // kubectlArguments lets a real shell read the command, with a kubectl that
@@ -300,11 +220,11 @@ func merged(t *testing.T, g *v1alpha1.Glance, patch string) *v1alpha1.Glance {
 }
 
 // transcribe tells a row the way a person meets it.
-func transcribe(to *strings.Builder, r row, answer *admissionv1.AdmissionResponse) {
-	_, _ = fmt.Fprintf(to, "== row %d: %s\n", r.number, r.what)
-	if r.stored != nil {
-		state := r.stored.Status.State()
-		_, _ = fmt.Fprintf(to, "stored:  %s %s", r.stored.Spec.OpenStackRelease, tail(r.stored))
+func transcribe(to *strings.Builder, r rows.Row, answer *admissionv1.AdmissionResponse) {
+	_, _ = fmt.Fprintf(to, "== row %d: %s\n", r.Number, r.What)
+	if r.Stored != nil {
+		state := r.Stored.Status.State()
+		_, _ = fmt.Fprintf(to, "stored:  %s %s", r.Stored.Spec.OpenStackRelease, tail(r.Stored))
 		if state.Installed != "" {
 			_, _ = fmt.Fprintf(to, ", installed %s", state.Installed)
 		}
@@ -313,7 +233,7 @@ func transcribe(to *strings.Builder, r row, answer *admissionv1.AdmissionRespons
 		}
 		_, _ = fmt.Fprintln(to)
 	}
-	_, _ = fmt.Fprintf(to, "request: %.20q %s\n", r.wish.Spec.OpenStackRelease, tail(r.wish))
+	_, _ = fmt.Fprintf(to, "request: %.20q %s\n", r.Wish.Spec.OpenStackRelease, tail(r.Wish))
 	if answer.Allowed {
 		_, _ = fmt.Fprintln(to, "admitted")
 		for _, warning := range answer.Warnings {
@@ -329,7 +249,7 @@ func transcribe(to *strings.Builder, r row, answer *admissionv1.AdmissionRespons
 }
 
 func tail(g *v1alpha1.Glance) string {
-	return strings.TrimPrefix(g.Spec.Image.Reference().String(), repository)
+	return strings.TrimPrefix(g.Spec.Image.Reference().String(), rows.Repository)
 }
 
 func assertTranscript(t *testing.T, file, story string) {

@@ -29,11 +29,18 @@ const (
 	Deletion     Reason = "Deletion"
 )
 
-// Reasons to deny that are not the law's.
+// Reasons to deny that are not the law's; AbortWhileContracting is one where
+// the policy makes it one, and otherwise a warning.
 const (
 	NameTooLong           Reason = "NameTooLong"
-	AbortWhileContracting Reason = "AbortWhileContracting"
+	AbortWhileContracting        = upgrade.AbortWhileContracting
 )
+
+// DeprecatedField is the reason of a warning about a field without effect.
+const DeprecatedField Reason = "DeprecatedField"
+
+// Warnings lists the reasons of warnings, for documents and tests.
+var Warnings = append(append([]Reason{}, upgrade.AdviceReasons...), upgrade.VersionParseError, DeprecatedField)
 
 // Reasons to answer with an error.
 const (
@@ -47,8 +54,10 @@ const (
 // that nobody outside can make their number grow.
 const Other = "other"
 
-// maxWarning is where the API server may begin to cut warnings itself.
-const maxWarning = 256
+// maxSaid bounds what a warning says before its command. The API server passes
+// on 4096 characters of warnings for one request; beyond that it cuts each to
+// 256, which still leaves the sentence.
+const maxSaid = 256
 
 // clip makes a text safe to repeat: one line, and no longer than the limit.
 func clip(text string, limit int) string {

@@ -21,15 +21,9 @@ import (
 	"github.com/c5c3/openstack-upgrade/certs/serving"
 	"github.com/c5c3/openstack-upgrade/certs/serving/mint"
 	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
-	"github.com/c5c3/openstack-upgrade/shared/upgrade"
+	"github.com/c5c3/openstack-upgrade/test/rows"
 	"github.com/c5c3/openstack-upgrade/webhook/admission"
 	"github.com/c5c3/openstack-upgrade/webhook/server"
-)
-
-const (
-	repository = "registry.example.org:5000/openstack/glance"
-	digestA    = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-	digestB    = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 )
 
 // hook is a real webhook server and a client of it that speaks as the API
@@ -89,34 +83,12 @@ func (h hook) post(t testing.TB, body []byte) (int, []byte) {
 	return response.StatusCode, answer
 }
 
-// glance is an object the way the API server would hold it.
-func glance(release, tag, digest string, change ...func(*v1alpha1.Glance)) *v1alpha1.Glance {
-	g := &v1alpha1.Glance{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "openstack.c5c3.io/v1alpha1", Kind: "Glance"},
-		ObjectMeta: metav1.ObjectMeta{Name: "images", Namespace: "openstack", Generation: 1},
-		Spec: v1alpha1.GlanceSpec{
-			OpenStackRelease: release,
-			Image:            v1alpha1.ImageSpec{Repository: repository, Tag: tag, Digest: digest},
-			Database:         v1alpha1.DatabaseSpec{SecretRef: v1alpha1.SecretKeyReference{Name: "images-database", Key: "connection"}},
-		},
-	}
-	for _, f := range change {
-		f(g)
-	}
-	return g
-}
-
-// steady and walking record a state in a stored object.
-func steady(g *v1alpha1.Glance, installed string) *v1alpha1.Glance {
-	g.Status.SetState(upgrade.State{Installed: installed, InstalledImage: g.Spec.Image.Reference().String()})
-	return g
-}
-
-func walking(g *v1alpha1.Glance, phase upgrade.Phase, installed, installedTag string) *v1alpha1.Glance {
-	g.Status.SetState(upgrade.State{Installed: installed, InstalledImage: repository + ":" + installedTag, Phase: phase,
-		Target: g.Spec.OpenStackRelease, TargetImage: g.Spec.Image.Reference().String(), Attempt: 2})
-	return g
-}
+// glance, steady and walking are those of the table.
+var (
+	glance  = rows.Glance
+	steady  = rows.Steady
+	walking = rows.Walking
+)
 
 // creation and update are the requests that the API server makes of an edit.
 func creation(t testing.TB, g *v1alpha1.Glance) *admissionv1.AdmissionRequest {
