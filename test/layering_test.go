@@ -45,7 +45,8 @@ var (
 		{path: "shared/logging", may: []string{standard, "go.uber.org/zap", "github.com/go-logr"}},
 		{path: "certs/serving", may: []string{standard, "github.com/fsnotify/fsnotify", "github.com/go-logr/logr", "github.com/prometheus/client_golang"}},
 		{path: "certs/issuing", tree: true, may: slices.Concat([]string{standard, "github.com/cert-manager/cert-manager", "sigs.k8s.io/yaml"}, types)},
-		{path: "webhook", tree: true, may: []string{anything, "shared", "certs/serving"}},
+		{path: "deploy/base/crds", may: []string{standard}},
+		{path: "webhook", tree: true, may: []string{anything, "shared", "certs/serving", "deploy/base/crds"}},
 		{path: "controller/render", may: slices.Concat([]string{standard, "shared/api", "sigs.k8s.io/yaml"}, law, types)},
 		{path: "controller/service", may: slices.Concat([]string{standard, "shared/api", "controller/render"}, law, types)},
 		{path: "controller", tree: true, may: []string{anything, "shared"}},
@@ -65,7 +66,7 @@ var (
 
 	house = append([]string{
 		"shared/api/v1alpha1", "shared/logging", "certs/serving", "certs/issuing",
-		"webhook", "webhook/admission", "webhook/server",
+		"webhook", "webhook/admission", "webhook/lint", "webhook/server",
 		"controller", "controller/reconcile", "controller/service", "controller/render", "controller/metrics",
 	}, law...)
 

@@ -244,7 +244,7 @@ func helpOf(t *testing.T, binary string) string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "run", "./"+binary, "--help")
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"run"}, strings.Fields("./"+binary), []string{"--help"})...)
 	cmd.Dir = ".."
 	output, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s --help: %s", binary, output)

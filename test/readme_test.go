@@ -24,14 +24,14 @@ func TestTheREADMEListsPhasesReasonsAndEventsAsTheCodeHasThem(t *testing.T) {
 
 func TestTheREADMEListsFlagsAndDefaultsAsTheBinariesHaveThem(t *testing.T) {
 	tables := tablesOf(t, "Flag")
-	require.Len(t, tables, 2)
-	for i, binary := range []string{"webhook", "controller"} {
+	require.Len(t, tables, 3)
+	for i, binary := range []string{"webhook", "webhook lint", "controller"} {
 		help := helpOf(t, binary)
 		listed := map[string]string{}
 		for _, row := range tables[i] {
 			listed[strings.TrimLeft(row[0], "-")] = row[1]
 		}
-		known := regexp.MustCompile(`(?m)^\s+--?([a-z0-9-]+)`).FindAllStringSubmatch(help, -1)
+		known := regexp.MustCompile(`(?m)^\s+(?:-[a-z], )?--?([a-z0-9-]+)`).FindAllStringSubmatch(help, -1)
 		var flags []string
 		for _, match := range known {
 			if match[1] != "h" && match[1] != "help" {
@@ -49,7 +49,7 @@ func TestTheREADMEListsFlagsAndDefaultsAsTheBinariesHaveThem(t *testing.T) {
 			given := regexp.MustCompile(`\(default "?([^")]*)"?\)`).FindStringSubmatch(about[1])
 			switch {
 			case given == nil:
-				assert.Contains(t, []string{"false", "all", "the pod's"}, want, "%s --%s has no default of its own", binary, flag)
+				assert.Contains(t, []string{"false", "all", "the pod's", "unset"}, want, "%s --%s has no default of its own", binary, flag)
 			case strings.HasSuffix(given[1], "m0s"):
 				duration, err := time.ParseDuration(given[1])
 				require.NoError(t, err)

@@ -1,6 +1,7 @@
 // Command webhook judges edits of OpenStack services at admission: it refuses
 // one that could never be walked, with the command that would pass. It keeps
-// nothing, calls nobody and needs no kubeconfig.
+// nothing, calls nobody and needs no kubeconfig. As webhook lint it gives the
+// same answers about files.
 package main
 
 import (
@@ -34,6 +35,9 @@ func main() {
 	// for.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
+	if len(os.Args) > 1 && os.Args[1] == "lint" {
+		os.Exit(runLint(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -19,8 +19,9 @@ import (
 const usage = `webhook judges edits of OpenStack services at admission.
 
 Usage:
-  webhook [flags]     serve
-  webhook version     print the version
+  webhook [flags]                                serve
+  webhook lint [flags] FILE|DIRECTORY|- ...      judge manifests offline; webhook lint --help tells more
+  webhook version                                print the version
 
 Flags:
 `
