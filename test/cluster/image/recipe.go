@@ -25,20 +25,26 @@ type Recipe struct {
 }
 
 const (
-	GlanceBookworm = "glance-bookworm"
-	GlanceTrixie   = "glance-trixie"
-	MariaDB        = "mariadb"
+	GlanceBookworm   = "glance-bookworm"
+	GlanceTrixie     = "glance-trixie"
+	KeystoneBookworm = "keystone-bookworm"
+	KeystoneTrixie   = "keystone-trixie"
+	MariaDB          = "mariadb"
 )
 
 var recipes = []Recipe{
 	glance(GlanceBookworm, "bookworm"),
 	glance(GlanceTrixie, "trixie"),
+	keystone(KeystoneBookworm, "bookworm"),
+	keystone(KeystoneTrixie, "trixie"),
 	mariadb("bookworm"),
 }
 
 var (
 	//go:embed recipes/openstack.sh
 	openstackTweak string
+	//go:embed recipes/keystone.sh
+	keystoneTweak string
 	//go:embed recipes/mariadb.sh
 	mariadbTweak string
 	//go:embed recipes/mariadb-entrypoint.sh
@@ -70,19 +76,24 @@ func find(name string) (Recipe, error) {
 }
 
 func glance(name, suite string) Recipe {
-	return openstack(name, suite, "glance", "glance-common")
+	return openstack(name, suite, "glance", "", "glance-common")
+}
+
+// keystone takes the program without Debian's package of the running service, which would set up a database while it is installed.
+func keystone(name, suite string) Recipe {
+	return openstack(name, suite, "keystone", keystoneTweak, "python3-keystone")
 }
 
 // openstack is a service's commands and its API under uWSGI. The user is Debian's own fixed one for the service, but
 // nothing depends on it: every file is readable by any user, and only what a pod mounts is written to.
-func openstack(name, suite, service string, packages ...string) Recipe {
+func openstack(name, suite, service, tweak string, packages ...string) Recipe {
 	return Recipe{
 		Name:     name,
 		Suite:    suite,
 		Ref:      "localhost/" + service + ":" + suite,
 		Packages: append(packages, "python3-pymysql", "uwsgi-core", "uwsgi-plugin-python3", "ca-certificates"),
 		Omit:     append(neverRead, onlyForS3...),
-		Tweak:    "service=" + service + "\n" + openstackTweak,
+		Tweak:    "service=" + service + "\n" + tweak + openstackTweak,
 		Config: archive.Config{
 			Env:        []string{pathEnv, "LANG=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1"},
 			User:       userOf[service],
@@ -91,8 +102,9 @@ func openstack(name, suite, service string, packages ...string) Recipe {
 	}
 }
 
-// userOf holds the fixed ids that Debian reserves, numeric so that a kubelet can see that they are not root.
-var userOf = map[string]string{"glance": "64062:64062"}
+// userOf holds the fixed ids that Debian reserves, or free ones of that range where it reserves none; numeric, so that a
+// kubelet can see that they are not root.
+var userOf = map[string]string{"glance": "64062:64062", "keystone": "64101:64101"}
 
 // mariadbUser is free in Debian's ranges; the tweak gives it a name, so that the client is let in over the socket.
 const mariadbUser = "64100:64100"

@@ -19,9 +19,11 @@ func TestEveryImageRunsAsANumericUserThatIsNotRoot(t *testing.T) {
 }
 
 func TestNamesAndReferencesAreWhatTheClusterImports(t *testing.T) {
-	assert.Equal(t, []string{"glance-bookworm", "glance-trixie", "mariadb"}, Names())
+	assert.Equal(t, []string{"glance-bookworm", "glance-trixie", "keystone-bookworm", "keystone-trixie", "mariadb"}, Names())
 	for name, want := range map[string]string{
-		GlanceBookworm: "localhost/glance:bookworm", GlanceTrixie: "localhost/glance:trixie", MariaDB: "localhost/mariadb:bookworm",
+		GlanceBookworm: "localhost/glance:bookworm", GlanceTrixie: "localhost/glance:trixie",
+		KeystoneBookworm: "localhost/keystone:bookworm", KeystoneTrixie: "localhost/keystone:trixie",
+		MariaDB: "localhost/mariadb:bookworm",
 	} {
 		ref, err := Ref(name)
 		require.NoError(t, err)
@@ -60,5 +62,5 @@ func TestAKeyChangesWithWhateverDecidesTheContent(t *testing.T) {
 
 func TestAnUnknownImageIsRefusedWithTheNamesThereAre(t *testing.T) {
 	_, err := Ensure(t.Context(), t.Logf, "cinder")
-	assert.EqualError(t, err, `no image is called "cinder"; there are: glance-bookworm, glance-trixie, mariadb`)
+	assert.EqualError(t, err, `no image is called "cinder"; there are: glance-bookworm, glance-trixie, keystone-bookworm, keystone-trixie, mariadb`)
 }
