@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,12 +21,15 @@ import (
 
 // What a body may cost. Nearly every review is small and is read at once. A
 // large one needs one of a few places, so that many senders of large or slow
-// bodies wait for each other and the memory stays flat; small ones pass them by.
+// bodies wait for each other and the memory stays flat; small ones pass them
+// by. Memory for a body is taken as a whole and used again, because a buffer
+// that grows leaves as much behind as it holds.
 const (
 	maxBody     = 3 << 20
-	smallBody   = 64 << 10
-	largePlaces = 4
+	smallBody   = 32 << 10
+	largePlaces = 2
 	placeWait   = 2 * time.Second
+	largeTime   = time.Second
 )
 
 // Reasons to turn a request away at the door, before there is a review.
@@ -52,14 +54,17 @@ type door struct {
 	metrics  *metrics
 	log      logr.Logger
 	draining func() bool
-	buffers  sync.Pool
-	large    chan struct{}
+	small    sync.Pool
+	large    chan []byte
 }
 
 func newDoor(judge Judge, m *metrics, log logr.Logger, draining func() bool) http.Handler {
 	d := &door{judge: judge, metrics: m, log: log, draining: draining,
-		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
-		large:   make(chan struct{}, largePlaces)}
+		small: sync.Pool{New: func() any { return new([smallBody]byte) }},
+		large: make(chan []byte, largePlaces)}
+	for range largePlaces {
+		d.large <- nil // made when the first one comes
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc(ReviewPath, d.review)
 	return mux
@@ -83,20 +88,15 @@ func (d *door) review(w http.ResponseWriter, r *http.Request) {
 		d.turnAway(w, r, away)
 		return
 	}
-	buffer := d.buffers.Get().(*bytes.Buffer)
-	defer func() {
-		if buffer.Cap() <= 2*smallBody {
-			buffer.Reset()
-			d.buffers.Put(buffer)
-		}
-	}()
-	leave, away := d.read(buffer, w, r)
+	small := d.small.Get().(*[smallBody]byte)
+	defer d.small.Put(small)
+	body, leave, away := d.read(small, w, r)
 	defer leave()
 	if away != nil {
 		d.turnAway(w, r, away)
 		return
 	}
-	answer, decision, err := d.judge.Review(buffer.Bytes())
+	answer, decision, err := d.judge.Review(body)
 	if err != nil {
 		d.turnAway(w, r, &turnedAway{http.StatusBadRequest, decision.Reason, err.Error()})
 		return
@@ -124,32 +124,56 @@ func tooLarge() *turnedAway {
 	return &turnedAway{http.StatusRequestEntityTooLarge, TooLarge, fmt.Sprintf("the body is larger than %d bytes", maxBody)}
 }
 
-// read fills the buffer with the body. leave gives the place of a large body
-// back and is never nil.
-func (d *door) read(buffer *bytes.Buffer, w http.ResponseWriter, r *http.Request) (leave func(), away *turnedAway) {
+// read takes the body in: into the small space when it fits, otherwise into a
+// large one when its turn comes. leave gives that back and is never nil.
+func (d *door) read(small *[smallBody]byte, w http.ResponseWriter, r *http.Request) (body []byte, leave func(), away *turnedAway) {
 	leave = func() {}
-	body := http.MaxBytesReader(w, r.Body, maxBody)
+	content := http.MaxBytesReader(w, r.Body, maxBody)
+	read := 0
 	if r.ContentLength <= smallBody {
-		if read, err := io.CopyN(buffer, body, smallBody); err != nil || read < smallBody {
-			if errors.Is(err, io.EOF) {
-				return leave, nil
-			}
-			return leave, unreadable(err)
+		var ended bool
+		var err error
+		if read, ended, err = fill(small[:], content); err != nil {
+			return nil, leave, unreadable(err)
+		}
+		if ended {
+			return small[:read], leave, nil
 		}
 	}
+	var large []byte
 	select {
-	case d.large <- struct{}{}:
-		leave = func() { <-d.large }
+	case large = <-d.large:
 	case <-time.After(placeWait):
-		return leave, &turnedAway{http.StatusServiceUnavailable, Busy, "too many large bodies at a time, try again"}
+		return nil, leave, &turnedAway{http.StatusServiceUnavailable, Busy, "too many large bodies at a time, try again"}
 	}
-	if size := r.ContentLength; size > smallBody {
-		buffer.Grow(int(size) + bytes.MinRead)
+	if large == nil {
+		// One more than is allowed, so that the end is seen.
+		large = make([]byte, maxBody+1)
 	}
-	if _, err := buffer.ReadFrom(body); err != nil {
-		return leave, unreadable(err)
+	leave = func() { d.large <- large }
+	// Where it cannot be set the timeout of every request stands.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(largeTime))
+	copy(large, small[:read])
+	more, _, err := fill(large[read:], content)
+	if err != nil {
+		return nil, leave, unreadable(err)
 	}
-	return leave, nil
+	return large[:read+more], leave, nil
+}
+
+// fill reads until the space is full or the content has ended.
+func fill(space []byte, content io.Reader) (read int, ended bool, err error) {
+	for read < len(space) {
+		n, err := content.Read(space[read:])
+		read += n
+		switch {
+		case errors.Is(err, io.EOF):
+			return read, true, nil
+		case err != nil:
+			return read, false, err
+		}
+	}
+	return read, false, nil
 }
 
 func unreadable(err error) *turnedAway {
@@ -158,7 +182,7 @@ func unreadable(err error) *turnedAway {
 	case errors.As(err, &over):
 		return tooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &turnedAway{http.StatusRequestTimeout, TooSlow, fmt.Sprintf("the body did not arrive within %s", readTimeout)}
+		return &turnedAway{http.StatusRequestTimeout, TooSlow, "the body did not arrive in time"}
 	}
 	return &turnedAway{http.StatusBadRequest, Unreadable, "the body ended early"}
 }

@@ -20,6 +20,7 @@ const (
 	MetricDuration            = "openstack_upgrade_webhook_review_duration_seconds"
 	MetricCertificateNotAfter = "openstack_upgrade_webhook_certificate_not_after_timestamp_seconds"
 	MetricCertificateFaults   = "openstack_upgrade_webhook_certificate_reload_errors_total"
+	MetricCrowded             = "openstack_upgrade_webhook_connections_pushed_out_total"
 	MetricBuildInfo           = "openstack_upgrade_webhook_build_info"
 )
 
@@ -27,6 +28,7 @@ type metrics struct {
 	registry  *prometheus.Registry
 	decisions *prometheus.CounterVec
 	duration  prometheus.Histogram
+	crowded   *prometheus.CounterVec
 }
 
 func newMetrics(certificate *serving.Follower, version string) *metrics {
@@ -39,9 +41,12 @@ func newMetrics(certificate *serving.Follower, version string) *metrics {
 			Name: MetricDuration, Help: "Time from the first byte of a review's body to its answer.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
 		}),
+		crowded: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: MetricCrowded, Help: "Connections closed to make room for others, by port.",
+		}, []string{"port"}),
 	}
 	m.registry.MustRegister(
-		m.decisions, m.duration,
+		m.decisions, m.duration, m.crowded,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: MetricCertificateNotAfter, Help: "When the served certificate expires, in seconds since 1970; 0 while none is loaded.",
 		}, func() float64 {
@@ -76,6 +81,9 @@ func buildInfo(version string) prometheus.Collector {
 	info.Set(1)
 	return info
 }
+
+// crowds counts on one port, from 0.
+func (m *metrics) crowds(port string) func() { return m.crowded.WithLabelValues(port).Inc }
 
 func (m *metrics) count(d admission.Decision) {
 	m.decisions.WithLabelValues(d.Kind, d.Operation, string(d.Verdict), string(d.Reason)).Inc()

@@ -25,10 +25,11 @@ const ReviewPath = "/validate"
 // that no call meets a connection that is just being closed.
 const (
 	headerTimeout = 5 * time.Second
-	readTimeout   = 10 * time.Second
+	readTimeout   = 5 * time.Second
 	writeTimeout  = 15 * time.Second
 	idleTimeout   = 2 * time.Minute
-	maxHeader     = 16 << 10
+	maxHeader     = 8 << 10
+	maxStreams    = 64
 )
 
 // Config is what Listen needs to know.
@@ -61,7 +62,7 @@ type Server struct {
 }
 
 type endpoint struct {
-	listener net.Listener
+	listener *crowd
 	server   *http.Server
 }
 
@@ -73,19 +74,22 @@ func Listen(config Config, judge Judge, certificate *serving.Follower, log logr.
 	for _, port := range []struct {
 		name    string
 		address string
+		places  int
 		to      *endpoint
 		handler http.Handler
 	}{
-		{"reviews", config.ListenAddress, &s.review, newDoor(judge, measured, log, s.draining.Load)},
-		{"health", config.HealthAddress, &s.health, s.healthHandler()},
-		{"metrics", config.MetricsAddress, &s.metrics, measured.handler()},
+		{"reviews", config.ListenAddress, reviewPlaces, &s.review, newDoor(judge, measured, log, s.draining.Load)},
+		{"health", config.HealthAddress, otherPlaces, &s.health, s.healthHandler()},
+		{"metrics", config.MetricsAddress, otherPlaces, &s.metrics, measured.handler()},
 	} {
 		listener, err := net.Listen("tcp", port.address)
 		if err != nil {
 			s.close()
 			return nil, fmt.Errorf("listen for %s: %w", port.name, err)
 		}
-		*port.to = endpoint{listener: listener, server: newHTTPServer(port.handler, log.WithName(port.name))}
+		crowd := newCrowd(listener, port.places, measured.crowds(port.name))
+		*port.to = endpoint{listener: crowd, server: newHTTPServer(port.handler, log.WithName(port.name))}
+		port.to.server.ConnState = crowd.follow
 	}
 	s.secure()
 	return s, nil
@@ -98,6 +102,7 @@ func (s *Server) secure() {
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(s.config.EnableHTTP2)
 	s.review.server.Protocols = protocols
+	s.review.server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: maxBody}
 }
 
 func newHTTPServer(handler http.Handler, log logr.Logger) *http.Server {
