@@ -28,6 +28,7 @@ import (
 	"github.com/c5c3/openstack-upgrade/shared/release"
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 	"github.com/c5c3/openstack-upgrade/test/cluster/binaries"
+	"github.com/c5c3/openstack-upgrade/webhook/admission"
 )
 
 const generated = "../deploy/base/crds"
@@ -55,15 +56,32 @@ func TestTheCommittedCRDIsWhatTheTypesSay(t *testing.T) {
 	}
 }
 
-func TestTheCRDHoldsTheShapesThatTheCodeKnows(t *testing.T) {
-	crd := one[*apiextensionsv1.CustomResourceDefinition](t, build(t, "base"))
+func TestTheCRDsHoldTheShapesThatTheCodeKnows(t *testing.T) {
+	crds := pick[*apiextensionsv1.CustomResourceDefinition](build(t, "base"))
+	var plurals []string
+	for _, kind := range admission.Kinds {
+		plurals = append(plurals, kind.Resource)
+	}
+	require.Len(t, crds, len(plurals))
+	for _, crd := range crds {
+		t.Run(crd.Spec.Names.Kind, func(t *testing.T) {
+			assert.Contains(t, plurals, crd.Spec.Names.Plural, "every kind is judged at admission")
+			assertShapes(t, crd)
+		})
+	}
+	spec := crdOf(t, "Glance").Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	assert.Equal(t, release.Pattern, spec.Properties["openStackRelease"].Pattern)
+	spec = crdOf(t, "Keystone").Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	assert.NotContains(t, spec.Properties, "openStackRelease", "the tag names the release")
+}
+
+func assertShapes(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
 	assert.Equal(t, v1alpha1.GroupVersion.Group, crd.Spec.Group)
 	version := crd.Spec.Versions[0]
 	assert.Equal(t, v1alpha1.GroupVersion.Version, version.Name)
 	assert.NotNil(t, version.Subresources.Status)
 	root := version.Schema.OpenAPIV3Schema
-	assert.Equal(t, release.Pattern, root.Properties["spec"].Properties["openStackRelease"].Pattern)
-
 	require.NotEmpty(t, root.XValidations)
 	assert.Contains(t, root.XValidations[0].Rule, "self.metadata.name.size() <= "+decimal(int32(v1alpha1.MaxNameLength)))
 	assert.Contains(t, root.XValidations[0].Message, decimal(int32(v1alpha1.MaxNameLength)))
@@ -79,31 +97,31 @@ func TestTheCRDHoldsTheShapesThatTheCodeKnows(t *testing.T) {
 
 func TestTheCRDFitsIntoTheAnnotationOfKubectlApply(t *testing.T) {
 	const limit = 256 << 10
-	crd := one[*apiextensionsv1.CustomResourceDefinition](t, build(t, "base"))
-	text, err := json.Marshal(crd)
-	require.NoError(t, err)
-	assert.Less(t, len(text), limit*3/4)
+	for _, crd := range pick[*apiextensionsv1.CustomResourceDefinition](build(t, "base")) {
+		text, err := json.Marshal(crd)
+		require.NoError(t, err)
+		assert.Less(t, len(text), limit*3/4, crd.Name)
+	}
 }
 
 func TestEverySampleIsAcceptedByTheCRD(t *testing.T) {
-	schema := crdSchema(t)
 	files, err := filepath.Glob("../deploy/samples/*.yaml")
 	require.NoError(t, err)
-	judged := 0
+	judged := map[string]bool{}
 	for _, file := range files {
 		for _, object := range read(t, file) {
 			if object.GroupVersionKind().Group != v1alpha1.GroupVersion.Group {
 				continue
 			}
-			judged++
-			assert.Empty(t, schema.refuses(t, object), "%s", file)
+			judged[object.GetKind()] = true
+			assert.Empty(t, crdSchema(t, object.GetKind()).refuses(t, object), "%s", file)
 		}
 	}
-	assert.Positive(t, judged)
+	assert.Len(t, judged, len(admission.Kinds), "a sample of every kind")
 }
 
 func TestTheCRDAloneRefusesWhatHasNoShape(t *testing.T) {
-	schema := crdSchema(t)
+	schema := crdSchema(t, "Glance")
 	spec := func(change func(spec map[string]any)) func(*unstructured.Unstructured) {
 		return func(object *unstructured.Unstructured) { change(object.Object["spec"].(map[string]any)) }
 	}
@@ -149,10 +167,35 @@ func TestTheCRDAloneRefusesWhatHasNoShape(t *testing.T) {
 	assert.Empty(t, schema.refuses(t, longest), "the longest name that is allowed")
 }
 
+func TestTheCRDAloneRefusesAKeystoneThatHasNoShape(t *testing.T) {
+	schema := crdSchema(t, "Keystone")
+	for name, c := range map[string]struct {
+		change func(spec map[string]any)
+		says   string
+	}{
+		"a release beside the tag":     {func(spec map[string]any) { spec["openStackRelease"] = "2026.1" }, "spec.openStackRelease: unknown field"},
+		"no tag and no digest":         {func(spec map[string]any) { spec["image"] = map[string]any{"repository": "keystone"} }, "tag, digest or both"},
+		"a bootstrap without password": {func(spec map[string]any) { spec["bootstrap"] = map[string]any{"username": "admin"} }, "spec.bootstrap.passwordSecretRef"},
+		"keys without a name":          {func(spec map[string]any) { spec["fernetKeysSecretRef"] = map[string]any{} }, "spec.fernetKeysSecretRef.name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := read(t, "../deploy/samples/keystone.yaml")[0]
+			c.change(object.Object["spec"].(map[string]any))
+			assert.Contains(t, strings.Join(schema.refuses(t, object), "\n"), c.says)
+		})
+	}
+}
+
 func TestTheDatabaseIsTheSameForAWholeWalk(t *testing.T) {
-	schema := crdSchema(t)
+	for kind, file := range map[string]string{"Glance": "glance", "Keystone": "keystone"} {
+		assertSameDatabase(t, crdSchema(t, kind), read(t, "../deploy/samples/"+file+".yaml")[0])
+	}
+}
+
+func assertSameDatabase(t *testing.T, schema floor, sample *unstructured.Unstructured) {
+	t.Helper()
 	moved := func(phase string) []string {
-		before := sample(t)
+		before := sample.DeepCopy()
 		require.NoError(t, unstructured.SetNestedField(before.Object, phase, "status", "upgradePhase"))
 		after := before.DeepCopy()
 		require.NoError(t, unstructured.SetNestedField(after.Object, "elsewhere", "spec", "database", "secretRef", "name"))
@@ -171,9 +214,21 @@ type floor struct {
 	rules      *cel.Validator
 }
 
-func crdSchema(t *testing.T) floor {
+// crdOf is the CRD of a kind.
+func crdOf(t *testing.T, kind string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	crd := one[*apiextensionsv1.CustomResourceDefinition](t, build(t, "base"))
+	for _, crd := range pick[*apiextensionsv1.CustomResourceDefinition](build(t, "base")) {
+		if crd.Spec.Names.Kind == kind {
+			return crd
+		}
+	}
+	require.Fail(t, "there is no CRD", kind)
+	return nil
+}
+
+func crdSchema(t *testing.T, kind string) floor {
+	t.Helper()
+	crd := crdOf(t, kind)
 	var internal apiextensions.CustomResourceValidation
 	require.NoError(t, apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(crd.Spec.Versions[0].Schema, &internal, nil))
 	schema, err := structural.NewStructural(internal.OpenAPIV3Schema)

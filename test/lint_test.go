@@ -36,10 +36,32 @@ const rich = `{
   }
 }`
 
+// richKeystone has the fields that are a Keystone's own.
+const richKeystone = `{
+  "apiVersion": "openstack.c5c3.io/v1alpha1", "kind": "Keystone", "metadata": {"name": "identity", "namespace": "openstack"},
+  "spec": {
+    "image": {"repository": "registry.example.org:5000/keystone", "tag": "2026.1", "digest": "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
+    "database": {"secretRef": {"name": "identity-database", "key": "connection"}},
+    "deployment": {"replicas": 3, "strategy": {"maxSurge": 1, "maxUnavailable": "0%"}},
+    "extraConfig": {"DEFAULT": {"debug": "true"}},
+    "configSecretRefs": [{"name": "more"}],
+    "fernetKeysSecretRef": {"name": "fernet"}, "credentialKeysSecretRef": {"name": "credential"},
+    "bootstrap": {"passwordSecretRef": {"name": "admin", "key": "password"}, "username": "admin", "projectName": "admin", "regionID": "RegionOne", "publicURL": "https://identity.example.org/v3"},
+    "apiServer": {"uwsgi": {"processes": 2}, "command": ["serve"]},
+    "security": {"fsGroup": 7}, "jobs": {"activeDeadlineSeconds": 100}
+  }
+}`
+
 // TestLintHoldsTheFloorThatTheCRDHolds changes one value after the other into whatever a manifest may have there, and
 // compares with the API server's own reading of the CRD, CEL included.
 func TestLintHoldsTheFloorThatTheCRDHolds(t *testing.T) {
-	schema := crdSchema(t)
+	for kind, text := range map[string]string{"Glance": rich, "Keystone": richKeystone} {
+		t.Run(kind, func(t *testing.T) { assertFloor(t, crdSchema(t, kind), text) })
+	}
+}
+
+func assertFloor(t *testing.T, schema floor, rich string) {
+	t.Helper()
 	linter, err := lint.New(lint.Options{Namespace: "default"})
 	require.NoError(t, err)
 	compared, refused := 0, 0

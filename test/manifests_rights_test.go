@@ -14,16 +14,19 @@ import (
 
 // calls is every call that the controller makes on objects of users: verbs by resource, as in RBAC.
 var calls = map[string]string{
-	"glances.openstack.c5c3.io":            "list watch",
-	"glances/status.openstack.c5c3.io":     "update",
-	"glances/finalizers.openstack.c5c3.io": "update",
-	"jobs.batch":                           "get list watch create delete",
-	"deployments.apps":                     "get list watch create update delete",
-	"services":                             "get list watch create update delete",
-	"configmaps":                           "get list watch create update delete",
-	"pods":                                 "list watch",
-	"events":                               "list",
-	"events.events.k8s.io":                 "create patch",
+	"glances.openstack.c5c3.io":              "list watch",
+	"glances/status.openstack.c5c3.io":       "update",
+	"glances/finalizers.openstack.c5c3.io":   "update",
+	"keystones.openstack.c5c3.io":            "list watch",
+	"keystones/status.openstack.c5c3.io":     "update",
+	"keystones/finalizers.openstack.c5c3.io": "update",
+	"jobs.batch":                             "get list watch create delete",
+	"deployments.apps":                       "get list watch create update delete",
+	"services":                               "get list watch create update delete",
+	"configmaps":                             "get list watch create update delete",
+	"pods":                                   "list watch",
+	"events":                                 "list",
+	"events.events.k8s.io":                   "create patch",
 }
 
 // callsAtHome is what it does in its own namespace besides.

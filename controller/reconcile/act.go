@@ -66,7 +66,7 @@ func (r *Reconciler) configure(ctx context.Context, w render.Workload, seen obse
 		})
 	}
 	if !ours(seen.config, w) {
-		found.names = append(found.names, "ConfigMap "+rendered.Name)
+		found.names = append(found.names, takenBy("ConfigMap", seen.config))
 		return nil
 	}
 	if merged, changes := render.MergeConfigMap(seen.config, rendered); changes {
@@ -87,7 +87,7 @@ func (r *Reconciler) serve(ctx context.Context, s upgrade.State, image string, w
 			return err
 		}
 	case !ours(seen.address, w):
-		found.names = append(found.names, "Service "+address.Name)
+		found.names = append(found.names, takenBy("Service", seen.address))
 	default:
 		if merged, changes := render.MergeService(seen.address, address); changes {
 			if err := r.update(ctx, merged); err != nil {
@@ -104,7 +104,7 @@ func (r *Reconciler) serve(ctx context.Context, s upgrade.State, image string, w
 			return r.update(ctx, merged)
 		})
 	case !ours(seen.deployment, w):
-		found.names = append(found.names, "Deployment "+rendered.Name)
+		found.names = append(found.names, takenBy("Deployment", seen.deployment))
 	case seen.deployment.DeletionTimestamp == nil:
 		if merged, changes := render.Merge(seen.deployment, rendered, !upgrade.Noted(s, seen.Observed)); changes {
 			return r.update(ctx, merged)
@@ -165,7 +165,7 @@ func (r *Reconciler) create(ctx context.Context, object, live client.Object, fou
 		if mend == nil {
 			return errTaken
 		}
-		found.names = append(found.names, kind+" "+object.GetName())
+		found.names = append(found.names, takenBy(kind, live))
 		return nil
 	}
 	if live.GetLabels()[render.LabelManagedBy] == render.ManagedBy {
@@ -197,6 +197,24 @@ func kindOf(object client.Object) string {
 		return "ConfigMap"
 	}
 	return fmt.Sprintf("%T", object)
+}
+
+// takenBy names an object that is not ours, and whose it is if that can be told.
+func takenBy(kind string, child client.Object) string {
+	name := kind + " " + child.GetName()
+	if owner := ownerOf(child); owner != "" {
+		return name + " (of " + owner + ")"
+	}
+	return name
+}
+
+// ownerOf is who controls an object, such as "Keystone identity"; empty when
+// nobody does.
+func ownerOf(child client.Object) string {
+	if controller := metav1.GetControllerOf(child); controller != nil {
+		return controller.Kind + " " + controller.Name
+	}
+	return ""
 }
 
 // controlled tells whether the object itself, not a namesake before it,

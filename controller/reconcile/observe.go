@@ -35,8 +35,7 @@ type observation struct {
 
 // observe reads the children through the caches, and past them where the
 // planner is about to rely on pods being gone.
-func (r *Reconciler) observe(ctx context.Context, object service.Object, w render.Workload) (observation, error) {
-	state, desired := object.Record().State(), object.Desired()
+func (r *Reconciler) observe(ctx context.Context, object service.Object, state upgrade.State, desired upgrade.Desired, w render.Workload) (observation, error) {
 	seen := observation{live: map[upgrade.Task]*batchv1.Job{}, Observed: upgrade.Observed{Jobs: map[upgrade.Task]upgrade.Job{}}}
 	if condition := meta.FindStatusCondition(object.Record().Conditions, v1alpha1.ConditionDatabaseReady); condition != nil {
 		seen.Ready = condition.Status == "True"
@@ -219,7 +218,7 @@ func (r *Reconciler) observeJob(ctx context.Context, w render.Workload, work upg
 	rendered := render.Job(w, work)
 	switch {
 	case !controlled(job, w):
-		found.Standing = upgrade.Foreign
+		found.Standing, found.Owner = upgrade.Foreign, ownerOf(job)
 		seen.again = sooner(seen.again, foreignPause)
 		return found
 	case job.DeletionTimestamp != nil:
@@ -294,7 +293,7 @@ func observeDeployment(s upgrade.State, w render.Workload, seen *observation) {
 	}
 	switch {
 	case !ours(live, w):
-		d.Standing = upgrade.Foreign
+		d.Standing, d.Owner = upgrade.Foreign, ownerOf(live)
 		seen.again = sooner(seen.again, foreignPause)
 		return
 	case live.DeletionTimestamp != nil:

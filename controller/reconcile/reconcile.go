@@ -81,11 +81,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	workload := r.Service.Workload(object)
-	seen, err := r.observe(ctx, object, workload)
+	state, desired := object.State(), r.Service.Wish(object)
+	seen, err := r.observe(ctx, object, state, desired, workload)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	state, desired := object.Record().State(), object.Desired()
 	decision := upgrade.Decide(state, desired, seen.Observed)
 
 	taken, err := r.act(ctx, state, desired, decision, workload, seen)
@@ -120,6 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			decision.Database.Trouble = true
 		}
 	}
+	r.commands(&decision, object)
 	pause, err := r.record(ctx, object, workload, decision, seen, taken.names)
 	switch {
 	case settles(err):
@@ -150,6 +151,16 @@ func (r *Reconciler) load(ctx context.Context, request ctrl.Request) (service.Ob
 		return nil, nil
 	}
 	return object, nil
+}
+
+// commands puts what to type behind a message that speaks of ways out.
+func (r *Reconciler) commands(decision *upgrade.Decision, object service.Object) {
+	for _, remedy := range decision.Database.Remedies {
+		decision.Database.Message += fmt.Sprintf(". To %s: %s", remedy.Purpose, r.Service.Command(object, remedy))
+	}
+	if len(decision.Database.Remedies) > 0 {
+		decision.Database.Message += ". After a restore: " + r.Service.Forget(object)
+	}
 }
 
 // complain puts a refused write into the conditions that it belongs to: it

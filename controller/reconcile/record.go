@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -39,7 +40,7 @@ func (r *Reconciler) record(ctx context.Context, object service.Object, w render
 	before := *object.Record().DeepCopy()
 	status := object.Record()
 	if decision.Step == upgrade.Move {
-		status.SetState(decision.Next)
+		object.SetState(decision.Next)
 		if before.UpgradePhase != status.UpgradePhase {
 			status.PhaseStartTime = &metav1.Time{Time: now}
 			if status.UpgradePhase == "" {
@@ -136,7 +137,7 @@ func deploymentReport(s upgrade.State, d upgrade.Deployment, takenNames []string
 	case len(takenNames) > 0:
 		return report{false, ReasonNameTaken, "exists already and belongs to somebody else: " + strings.Join(takenNames, ", ") + "; remove it, or choose another name"}, true
 	case d.Standing == upgrade.Foreign:
-		return report{false, ReasonNameTaken, fmt.Sprintf("Deployment %s exists already and belongs to somebody else; remove it, or choose another name", d.Name)}, true
+		return report{false, ReasonNameTaken, fmt.Sprintf("Deployment %s exists already and belongs to %s; remove it, or choose another name", d.Name, cmp.Or(d.Owner, "somebody else"))}, true
 	case s.Installed == "":
 		return report{false, ReasonNotInstalled, "The Deployment is created once the database is installed"}, false
 	case d.Standing != upgrade.Current:

@@ -192,7 +192,7 @@ func DrainMercy(spec v1alpha1.DeploymentSpec) int64 {
 
 // Record writes a state for AnnotationRecord.
 func Record(s upgrade.State) string {
-	raw, err := json.Marshal(note{s.Installed, s.InstalledImage, s.Target, s.TargetImage, s.Phase, s.AbortedImage, s.Attempt, s.ContractBegun})
+	raw, err := json.Marshal(note{s.Installed, s.InstalledImage, s.Target, s.TargetImage, s.Phase, s.AbortedImage, s.Ahead, s.Attempt, s.ContractBegun})
 	if err != nil {
 		return ""
 	}
@@ -207,7 +207,7 @@ func ReadRecord(text string) (upgrade.State, bool) {
 		return upgrade.State{}, false
 	}
 	return upgrade.State{Installed: n.InstalledRelease, InstalledImage: n.InstalledImage, Target: n.TargetRelease, TargetImage: n.TargetImage,
-		Phase: n.Phase, AbortedImage: n.AbortedImage, Attempt: n.Attempt, ContractBegun: n.ContractBegun}, true
+		Phase: n.Phase, AbortedImage: n.AbortedImage, Ahead: n.Ahead, Attempt: n.Attempt, ContractBegun: n.ContractBegun}, true
 }
 
 type note struct {
@@ -217,6 +217,7 @@ type note struct {
 	TargetImage      string        `json:"targetImage,omitempty"`
 	Phase            upgrade.Phase `json:"upgradePhase,omitempty"`
 	AbortedImage     string        `json:"abortedImage,omitempty"`
+	Ahead            string        `json:"expandedRelease,omitempty"`
 	Attempt          int64         `json:"upgradeAttempt,omitempty"`
 	ContractBegun    bool          `json:"contractBegun,omitempty"`
 }

@@ -39,6 +39,11 @@ func Job(w Workload, work upgrade.Work) *batchv1.Job {
 	for i, command := range w.Tasks[work.Task] {
 		containers = append(containers, corev1.Container{Name: fmt.Sprintf("%s-%d", component, i+1), Command: slices.Clone(command), Resources: jobResources(w.Jobs.Resources)})
 	}
+	if work.Task == upgrade.Sync {
+		for i, command := range w.Install {
+			containers = append(containers, corev1.Container{Name: fmt.Sprintf("install-%d", i+1), Command: slices.Clone(command.Words), Env: command.Env, Resources: jobResources(w.Jobs.Resources)})
+		}
+	}
 	pod := w.podSpec(work.Image, w.Jobs.Placement, containers...)
 	// The commands of one task run in order, and the first that fails ends it.
 	last := len(pod.Containers) - 1

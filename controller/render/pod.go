@@ -16,6 +16,14 @@ const databaseEnv = "OS_DATABASE__CONNECTION"
 
 const configVolume = "config"
 
+const (
+	// keysGroup is the group that key files belong to unless one is asked for. It
+	// is given to the containers beside their own, whoever they run as.
+	keysGroup int64 = 42425
+	// keysMode lets that group read them, and nobody else.
+	keysMode int32 = 0o440
+)
+
 // podSpec is what API pods and Job pods share: the image, the configuration,
 // the database, and a security context that passes Pod Security "restricted".
 func (w Workload) podSpec(image string, placement v1alpha1.Placement, containers ...corev1.Container) corev1.PodSpec {
@@ -24,7 +32,7 @@ func (w Workload) podSpec(image string, placement v1alpha1.Placement, containers
 		c := &containers[i]
 		c.Image = image
 		c.ImagePullPolicy = w.Image.PullPolicy
-		c.Env = w.env()
+		c.Env = append(w.env(), c.Env...)
 		c.VolumeMounts = w.mounts()
 		c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 		c.SecurityContext = &corev1.SecurityContext{
@@ -43,10 +51,18 @@ func (w Workload) podSpec(image string, placement v1alpha1.Placement, containers
 		Affinity:                     placement.Affinity,
 		PriorityClassName:            placement.PriorityClassName,
 		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot: &yes, RunAsUser: w.Security.RunAsUser, RunAsGroup: w.Security.RunAsGroup, FSGroup: w.Security.FSGroup,
+			RunAsNonRoot: &yes, RunAsUser: w.Security.RunAsUser, RunAsGroup: w.Security.RunAsGroup, FSGroup: w.fsGroup(),
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 	}
+}
+
+func (w Workload) fsGroup() *int64 {
+	if w.Security.FSGroup != nil || len(w.Keys) == 0 {
+		return w.Security.FSGroup
+	}
+	group := keysGroup
+	return &group
 }
 
 func (w Workload) pullSecrets() []corev1.LocalObjectReference {
@@ -82,6 +98,9 @@ func (w Workload) mounts() []corev1.VolumeMount {
 	for _, dir := range w.ConfigDirs {
 		mounts = append(mounts, corev1.VolumeMount{Name: configVolume, MountPath: dir, ReadOnly: true})
 	}
+	for i, keys := range w.Keys {
+		mounts = append(mounts, corev1.VolumeMount{Name: keysVolume(i), MountPath: keys.Dir, ReadOnly: true})
+	}
 	for i, dir := range w.ScratchDirs {
 		mounts = append(mounts, corev1.VolumeMount{Name: scratchVolume(i), MountPath: dir})
 	}
@@ -94,11 +113,17 @@ func (w Workload) volumes() []corev1.Volume {
 		sources = append(sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: secret.Name}}})
 	}
 	volumes := []corev1.Volume{{Name: configVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: sources}}}}
+	for i, keys := range w.Keys {
+		mode := keysMode
+		volumes = append(volumes, corev1.Volume{Name: keysVolume(i), VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: keys.Secret, DefaultMode: &mode}}})
+	}
 	for i := range w.ScratchDirs {
 		volumes = append(volumes, corev1.Volume{Name: scratchVolume(i), VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	}
 	return volumes
 }
+
+func keysVolume(i int) string { return fmt.Sprintf("keys-%d", i) }
 
 func scratchVolume(i int) string { return fmt.Sprintf("scratch-%d", i) }
 

@@ -69,6 +69,8 @@ type Workload struct {
 	Config        string
 	ConfigDirs    []string
 	ConfigSecrets []v1alpha1.SecretReference
+	// Keys are files that the service alone may read.
+	Keys []KeyFiles
 	// ScratchDirs are writable; nothing else is.
 	ScratchDirs []string
 
@@ -78,6 +80,21 @@ type Workload struct {
 	ProbePath string
 	// Tasks are the command lines of each task, run one after the other.
 	Tasks map[upgrade.Task][][]string
+	// Install follows the sync of the first installation, and is empty after
+	// it. It is no part of the work that a Job is known by.
+	Install []Command
+}
+
+// KeyFiles are the keys of a Secret as files in a directory.
+type KeyFiles struct {
+	Secret string
+	Dir    string
+}
+
+// Command is a command line with an environment of its own.
+type Command struct {
+	Words []string
+	Env   []corev1.EnvVar
 }
 
 // ServiceSelector are the labels that pods of the API alone carry.

@@ -26,7 +26,7 @@ func Advise(s State, before *Desired, d Desired) []Advice {
 	var all []Advice
 	say := func(reason Reason, field Field, remedy Remedy, format string, args ...any) {
 		advice := Advice{Reason: reason, Field: field, Message: fmt.Sprintf(format, args...)}
-		if lawful(s, remedy) && (remedy.Release != d.Release || remedy.Image != d.Image) {
+		if len(offered(remedy)) > 0 && lawful(s, remedy) && (remedy.Release != d.Release || remedy.Image != d.Image) {
 			advice.Remedy = &remedy
 		}
 		all = append(all, advice)
@@ -47,11 +47,27 @@ func Advise(s State, before *Desired, d Desired) []Advice {
 			say(ImageReleaseMismatch, FieldTag, Remedy{"set it back too", s.Installed, pinned(s, d, s.InstalledImage, s.Installed)},
 				"%s → %s aborts and the pods stay with %s, but the image asked for is still that of %s: the database sync waits until it is set back", s.Target, s.Installed, called(s.InstalledImage), s.Target)
 		}
+		if s.Ahead != "" {
+			say(DowngradeNotSupported, FieldTag, goOn, "%s → %s aborts, but the database stays expanded for %s and %s cannot sync it: the pods go on serving with %s until you go forward again or restore a backup",
+				s.Target, s.Installed, s.Target, inWords(s.Installed, "the installed release"), called(s.InstalledImage))
+		}
+	case names(s, d):
+		say(ImageReleaseUnknown, FieldTag, Remedy{}, "%s is installed and named no release so far: it is trusted to hold %s", called(s.InstalledImage), d.Release)
+	case s.Installed == Unnamed && comparable && !s.Walking():
+		say(ImageReleaseUnknown, FieldTag, Remedy{"stay with what is installed", s.Installed, pinned(s, d, s.InstalledImage, s.Installed)},
+			"%s, which is installed, names no release: it is trusted to hold the one before %s, or %s itself", called(s.InstalledImage), d.Release, d.Release)
 	case s.Walking() && s.TargetImage != d.Image.String():
 		goOn.Purpose = "keep the image that it began with"
 		say(UpgradeStartsOver, FieldTag, goOn, "the upgrade %s → %s starts over at %s with %s", s.Installed, s.Target, Expanding, label(d.Image))
 	}
 	if comparable || Aborts(s, d) {
+		return all
+	}
+	if d.ByTag {
+		if !s.Walking() && (s.Installed == "" || !runs(s.InstalledImage, d.Image)) {
+			message, remedy := untold(s, d)
+			say(ImageReleaseUnknown, FieldTag, remedy, "%s", message)
+		}
 		return all
 	}
 	if s.Installed != "" && !s.Walking() && equal(s.Installed, d.Release) {
@@ -105,6 +121,17 @@ func called(recorded string) string {
 		return "the installed image"
 	}
 	return label(ref)
+}
+
+// untold says what becomes of an image whose tag should name its release and
+// does not.
+func untold(s State, d Desired) (message string, remedy Remedy) {
+	if s.Installed == "" {
+		return fmt.Sprintf("%s names no release: it is installed as it is, and nothing is known to compare with until a tag names one", label(d.Image)), Remedy{}
+	}
+	next := following(s.Installed)
+	return fmt.Sprintf("%s names no release and is taken for a build of %s: if it is a newer one, use a tag that names it, otherwise its schema changes run in one pass",
+		label(d.Image), inWords(s.Installed, "the installed release")), Remedy{"name it, if it is " + next, next, named(d, next)}
 }
 
 func backwards(from, to string) bool {

@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/c5c3/openstack-upgrade/shared/image"
 	"github.com/c5c3/openstack-upgrade/shared/release"
@@ -57,9 +58,12 @@ func Violations(s State, d Desired) []Rejection {
 		return []Rejection{{Reason: VersionParseError, Field: FieldRelease, Record: true,
 			Message: fmt.Sprintf("%s; %s → %s cannot be judged: repair the status first", fault, shown(s.Installed), shown(d.Release))}}
 	}
+	if s.Walking() && d.Release == Unknown {
+		return []Rejection{*targetChanged(s, d, FieldTag, fmt.Sprintf("image %s names no release, so it cannot be told to which of the two it belongs", d.Image))}
+	}
 	wanted, err := release.Parse(d.Release)
-	if err != nil {
-		return []Rejection{{Reason: VersionParseError, Field: FieldRelease, Message: unreadable(s, err), Remedies: readable(s, d)}}
+	if err != nil && !unnamed(s, d) {
+		return withWaysOut(s, d, []Rejection{{Reason: VersionParseError, Field: FieldRelease, Message: unreadable(s, err), Remedies: readable(s, d)}})
 	}
 	var found []Rejection
 	if path := checkPath(s, d, wanted); path != nil {
@@ -67,6 +71,20 @@ func Violations(s State, d Desired) []Rejection {
 	}
 	if lockstep := checkLockstep(s, d, wanted); lockstep != nil {
 		found = append(found, *lockstep)
+	}
+	return withWaysOut(s, d, found)
+}
+
+// withWaysOut offers what is left where the schema is ahead of the installed
+// release, whatever else is wrong.
+func withWaysOut(s State, d Desired, found []Rejection) []Rejection {
+	if s.Ahead == "" || s.Walking() {
+		return found
+	}
+	for i := range found {
+		found[i].Remedies = slices.DeleteFunc(forwardOrStay(s, d), func(r Remedy) bool {
+			return !lawful(s, r) || r.Release == d.Release && r.Image == d.Image
+		})
 	}
 	return found
 }
@@ -80,6 +98,12 @@ func Aborts(s State, d Desired) bool {
 // AbortsContract tells whether the wish takes back a walk whose contract has
 // begun: columns that the installed release reads may be gone.
 func AbortsContract(s State, d Desired) bool { return Aborts(s, d) && s.contracting() }
+
+// unnamed tells whether the wish is for an image that names no release where
+// none has been named before.
+func unnamed(s State, d Desired) bool {
+	return d.Release == Unnamed && (s.Installed == "" || s.Installed == Unnamed)
+}
 
 // recordFault says what cannot be read in the recorded state, empty when all
 // can.
@@ -97,8 +121,8 @@ func recordFault(s State) string {
 	} else if s.Target != "" {
 		return fmt.Sprintf("target release %q is recorded without a phase", s.Target)
 	}
-	for _, recorded := range []struct{ name, text string }{{"installed", s.Installed}, {"target", s.Target}} {
-		if recorded.text == "" {
+	for _, recorded := range []struct{ name, text string }{{"installed", s.Installed}, {"target", s.Target}, {"expanded", s.Ahead}} {
+		if recorded.text == "" || (recorded.text == Unnamed && recorded.text == s.Installed) {
 			continue
 		}
 		if _, err := release.Parse(recorded.text); err != nil {
@@ -132,26 +156,26 @@ func checkPath(s State, d Desired, wanted release.Release) *Rejection {
 	if s.Installed == "" {
 		return nil
 	}
-	installed, err := release.Parse(s.Installed)
-	if err != nil {
-		return nil // recordFault has said so
-	}
 	if s.Walking() {
-		if equal(s.Target, d.Release) || wanted == installed {
+		if equal(s.Target, d.Release) || equal(s.Installed, d.Release) {
 			return nil
 		}
-		return &Rejection{Reason: UpgradeTargetChanged, Field: FieldRelease,
-			Message: fmt.Sprintf("the upgrade %s → %s is in phase %s and %s is neither of the two; finish it or abort it first", s.Installed, s.Target, s.Phase, d.Release),
-			Remedies: []Remedy{
-				{Purpose: "go on to " + s.Target, Release: s.Target, Image: pinned(s, d, s.TargetImage, s.Target)},
-				{Purpose: "abort, back to " + s.Installed, Release: s.Installed, Image: pinned(s, d, s.InstalledImage, s.Installed)},
-			}}
+		return targetChanged(s, d, FieldRelease, d.Release+" is neither of the two")
+	}
+	if s.Ahead != "" {
+		if ahead := checkAhead(s, d); ahead != nil {
+			return ahead
+		}
+	}
+	installed, err := release.Parse(s.Installed)
+	if err != nil || equal(s.Installed, d.Release) {
+		return nil // whatever follows an unnamed release is trusted to
 	}
 	switch distance := release.Distance(installed, wanted); {
 	case distance < 0:
 		return &Rejection{Reason: DowngradeNotSupported, Field: FieldRelease,
 			Message:  fmt.Sprintf("%s → %s goes backwards, and the schema is already at %s: restore a backup, or roll forward", s.Installed, d.Release, s.Installed),
-			Remedies: []Remedy{{Purpose: "stay on " + s.Installed, Release: s.Installed, Image: pinned(s, d, s.InstalledImage, s.Installed)}}}
+			Remedies: offered(Remedy{Purpose: "stay on " + s.Installed, Release: s.Installed, Image: pinned(s, d, s.InstalledImage, s.Installed)})}
 	case distance > 1:
 		step := installed.Next().String()
 		return &Rejection{Reason: UpgradePathInvalid, Field: FieldRelease,
@@ -159,6 +183,32 @@ func checkPath(s State, d Desired, wanted release.Release) *Rejection {
 			Remedies: []Remedy{{Purpose: "take the next step, " + step + assumed(s), Release: step, Image: named(d, step)}}}
 	}
 	return nil
+}
+
+func targetChanged(s State, d Desired, field Field, what string) *Rejection {
+	return &Rejection{Reason: UpgradeTargetChanged, Field: field,
+		Message: fmt.Sprintf("the upgrade %s → %s is in phase %s and %s; finish it or abort it first", s.Installed, s.Target, s.Phase, what),
+		Remedies: offered(
+			Remedy{Purpose: "go on to " + s.Target, Release: s.Target, Image: pinned(s, d, s.TargetImage, s.Target)},
+			Remedy{Purpose: "abort, back to " + s.Installed, Release: s.Installed, Image: pinned(s, d, s.InstalledImage, s.Installed)},
+		)}
+}
+
+// checkAhead judges a wish for a schema that an aborted walk has expanded, and
+// that the installed release cannot read: it goes on to that release, or stays
+// as it is. Another build of the installed release could not be synced.
+func checkAhead(s State, d Desired) *Rejection {
+	stays := equal(s.Installed, d.Release)
+	if equal(s.Ahead, d.Release) || (stays && (s.InstalledImage == "" || d.Image.String() == s.InstalledImage)) {
+		return nil
+	}
+	rejection := &Rejection{Reason: UpgradePathInvalid, Field: FieldRelease,
+		Message: fmt.Sprintf("the database has been expanded for %s by an upgrade that was aborted: %s → %s is possible once that one is complete", s.Ahead, s.Installed, d.Release)}
+	if stays {
+		rejection.Reason, rejection.Field = DowngradeNotSupported, FieldTag
+		rejection.Message = fmt.Sprintf("the database has been expanded for %s by an upgrade that was aborted, and no build of %s can be synced with it: go forward, or restore a backup", s.Ahead, inWords(s.Installed, s.InstalledImage))
+	}
+	return rejection
 }
 
 // checkLockstep judges whether image and release are bumped together.
@@ -189,7 +239,7 @@ func outOfStep(s State, d Desired, wanted release.Release) string {
 	stays := equal(s.Installed, d.Release)
 	steps := !stays && (equal(s.Target, d.Release) || (!s.Walking() && follows(s.Installed, d.Release)))
 	switch {
-	case steps && runs(s.InstalledImage, d.Image):
+	case steps && !names(s, d) && runs(s.InstalledImage, d.Image):
 		return fmt.Sprintf("%s → %s with the image unchanged (%s): nothing would migrate; change both together", s.Installed, d.Release, d.Image)
 	case stays && runs(s.AbortedImage, d.Image):
 		return fmt.Sprintf("image %s was the target of the upgrade that was aborted, it is not a build of %s; set the image back to %s", d.Image, s.Installed, orUnknown(s.InstalledImage))
@@ -203,8 +253,14 @@ func runs(recorded string, wished image.Reference) bool {
 	return err == nil && ref.Same(wished)
 }
 
+// follows tells whether a release is the next one. What an unnamed release is
+// cannot be known; the phases do no harm when it is the same, and fail before
+// they change anything when it is a later one.
 func follows(from, to string) bool {
 	left, errLeft := release.Parse(from)
 	right, errRight := release.Parse(to)
+	if from == Unnamed {
+		return errRight == nil
+	}
 	return errLeft == nil && errRight == nil && release.Distance(left, right) == 1
 }

@@ -210,7 +210,7 @@ var somewhen = []string{"0000.1", "2025.2", "2026.1", "2026.2", "2027.1", "2027.
 func TestEveryRemedyThatARejectionOffersIsAccepted(t *testing.T) {
 	offered, rejected, helpless := 0, 0, 0
 	everyState(func(s State) {
-		everyWish(func(d Desired) {
+		everyWish(s, func(d Desired) {
 			for _, rejection := range Violations(s, d) {
 				rejected++
 				if rejection.Record {
@@ -219,13 +219,17 @@ func TestEveryRemedyThatARejectionOffersIsAccepted(t *testing.T) {
 				}
 				if len(rejection.Remedies) == 0 {
 					helpless++
-					if s.Installed != "" || d.Image.Tag != "" && rejection.Reason != VersionParseError {
+					unknown := s.Installed == Unnamed && s.InstalledImage == "" // nothing is known to go back to
+					if !unknown && (s.Installed != "" || d.Image.Tag != "" && rejection.Reason != VersionParseError) {
 						t.Errorf("no remedy for %+v with %+v: %s", s, d, rejection.Error())
 					}
 				}
 				for _, remedy := range rejection.Remedies {
 					offered++
-					offer := Desired{Release: remedy.Release, Image: remedy.Image, Generation: d.Generation}
+					offer := d.again(s, remedy)
+					if !equal(offer.Release, remedy.Release) {
+						t.Errorf("state %+v\nwish %+v is offered %+v, which would be %+v", s, d, remedy, offer)
+					}
 					if again := Check(s, offer); again != nil {
 						t.Errorf("state %+v\nwish %+v is rejected: %s\noffered %+v is rejected too: %s", s, d, rejection.Error(), remedy, again.Error())
 					}
@@ -243,7 +247,7 @@ func TestEveryRemedyThatARejectionOffersIsAccepted(t *testing.T) {
 func TestAdviceIsGivenInWholeSentencesWithARemedyThatPassesAndNeverForWhatIsAtRest(t *testing.T) {
 	given, helpless, said := 0, 0, map[Reason]bool{}
 	everyState(func(s State) {
-		everyWish(func(d Desired) {
+		everyWish(s, func(d Desired) {
 			if Check(s, d) != nil {
 				return
 			}
@@ -258,7 +262,7 @@ func TestAdviceIsGivenInWholeSentencesWithARemedyThatPassesAndNeverForWhatIsAtRe
 						helpless++
 						continue
 					}
-					offer := Desired{Release: advice.Remedy.Release, Image: advice.Remedy.Image, Generation: d.Generation}
+					offer := d.again(s, *advice.Remedy)
 					if again := Check(s, offer); again != nil {
 						t.Errorf("%+v %+v: %s\noffered %+v is rejected: %s", s, d, advice, advice.Remedy, again)
 					}

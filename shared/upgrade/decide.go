@@ -1,6 +1,9 @@
 package upgrade
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Step is the one thing that a decision asks for.
 type Step string
@@ -43,6 +46,8 @@ type Report struct {
 	Message string
 	// Trouble is set when people should read the message soon.
 	Trouble bool
+	// Remedies are the ways out that the message speaks of, for a command.
+	Remedies []Remedy
 }
 
 // Event is something worth telling once.
@@ -66,6 +71,8 @@ func Decide(s State, d Desired, o Observed) Decision {
 		return abort(s, o)
 	case s.Walking():
 		return walk(s, d, o)
+	case names(s, d):
+		return name(s, d)
 	case s.Installed != "" && !equal(s.Installed, d.Release):
 		return initiate(s, d, o)
 	}
@@ -103,7 +110,7 @@ func adopt(o Observed) Decision {
 	name := o.Deployment.Name
 	if o.Deployment.Standing == Foreign {
 		return Decision{Step: Wait, Database: Report{Reason: DBSyncInProgress, Trouble: true,
-			Message: fmt.Sprintf("not installed: Deployment %s exists and belongs to somebody else; remove or rename it, or choose another name", name)}}
+			Message: fmt.Sprintf("not installed: Deployment %s exists and belongs to %s; remove or rename it, or choose another name", name, whose(o.Deployment.Owner))}}
 	}
 	if o.Deployment.Standing == Leaving {
 		return Decision{Step: Wait, Database: Report{Reason: DBSyncInProgress,
@@ -114,7 +121,10 @@ func adopt(o Observed) Decision {
 			Message: fmt.Sprintf("the status records no release, and neither does Deployment %s: set status.installedRelease and status.installedImage to what its pods run", name)})
 	}
 	to := resumed(*o.Recorded, o.RecordedDone)
-	report := Report{Ready: true, Reason: DatabaseSynced, Message: fmt.Sprintf("Status was lost; adopted %s from Deployment %s", to.Installed, name)}
+	report := Report{Ready: to.Ahead == "", Reason: DatabaseSynced, Message: fmt.Sprintf("Status was lost; adopted %s from Deployment %s", to.Installed, name)}
+	if !report.Ready {
+		report.Reason = DBSyncInProgress
+	}
 	if to.Walking() {
 		report = Report{Reason: progressOf[to.Phase], Message: fmt.Sprintf("Status was lost; adopted the rolling update from Deployment %s: %s", name, arrow(to))}
 	}
@@ -134,7 +144,7 @@ func Note(s State, o Observed) State {
 		s.Phase = RollingUpdate
 		return s
 	}
-	return State{Installed: s.Installed, InstalledImage: s.InstalledImage, AbortedImage: s.AbortedImage, Attempt: s.Attempt}
+	return s.atRest()
 }
 
 // Noted tells whether what is noted would do to recover the state. If not, the
@@ -158,7 +168,7 @@ func Noted(s State, o Observed) bool {
 func resumed(recorded State, done bool) State {
 	switch {
 	case recorded.Target == "" || recorded.Phase == Expanding || recorded.Phase == Migrating:
-		return State{Installed: recorded.Installed, InstalledImage: recorded.InstalledImage, AbortedImage: recorded.AbortedImage, Attempt: recorded.Attempt}
+		return recorded.atRest()
 	case done:
 		return promoted(recorded)
 	}
@@ -211,6 +221,9 @@ func rolled(s State, o Observed) bool {
 func initiate(s State, d Desired, o Observed) Decision {
 	to := s
 	to.Target, to.TargetImage, to.Phase, to.Attempt = d.Release, d.Image.String(), Expanding, attempt(s, d, o)
+	if d.Facts.ReadsOwnSchemaOnly {
+		to.Ahead = d.Release
+	}
 	return Decision{Step: Move, Next: to,
 		Database: Report{Reason: ExpandInProgress, Message: "Expand phase running: " + arrow(to)},
 		Event:    &Event{Reason: UpgradeInitiated, Message: fmt.Sprintf("Upgrade initiated: %s with image %s", arrow(to), to.TargetImage)}}
@@ -265,8 +278,9 @@ func abort(s State, o Observed) Decision {
 	case !o.Confirmed:
 		return wait(s, o, "aborting, looking for pods of the phase Jobs", false)
 	}
-	return Decision{Step: Move,
-		Next:     State{Installed: s.Installed, InstalledImage: s.InstalledImage, AbortedImage: s.TargetImage, Attempt: s.Attempt},
+	to := s.atRest()
+	to.AbortedImage = s.TargetImage
+	return Decision{Step: Move, Next: to,
 		Database: Report{Reason: DBSyncInProgress, Message: fmt.Sprintf("Upgrade aborted: %s; back to %s", arrow(s), s.InstalledImage)},
 		Event:    &Event{Reason: UpgradeAborted, Message: fmt.Sprintf("Upgrade aborted in phase %s: %s; pods go back to %s", s.Phase, arrow(s), s.InstalledImage)}}
 }
@@ -297,7 +311,7 @@ func walk(s State, d Desired, o Observed) Decision {
 	if changed {
 		return replace(s, d, o, task)
 	}
-	decision := run(s, o, task, progressReport(s, job))
+	decision := run(s, d, o, task, progressReport(s, job))
 	if decision.Step == RunJob && task == Contract {
 		if held := Held(o.Deployment, s.TargetImage); held != "" || !o.Confirmed {
 			return wait(s, o, "contract is held back; "+orConfirming(held), o.Deployment.Trouble)
@@ -387,10 +401,13 @@ func promote(s State) Decision {
 // settle is the steady path: install, follow a patch image, or rest.
 func settle(s State, d Desired, o Observed) Decision {
 	wished := d.Image.String()
+	if s.Ahead != "" {
+		return ahead(s, d, o)
+	}
 	fresh := s.Installed == ""
 	job := o.Jobs[Sync]
 	current := !fresh && s.InstalledImage == wished
-	synced := Report{Ready: true, Reason: DatabaseSynced, Message: fmt.Sprintf("Schema is at %s", d.Release)}
+	synced := Report{Ready: true, Reason: DatabaseSynced, Message: fmt.Sprintf("Schema is at %s", inWords(d.Release, wished))}
 	if job.Standing == Current && job.Progress == Complete {
 		if current {
 			return Decision{Step: Wait, Serve: s.InstalledImage, Database: synced}
@@ -399,7 +416,7 @@ func settle(s State, d Desired, o Observed) Decision {
 		to.Installed, to.InstalledImage = d.Release, wished
 		return Decision{Step: Move, Next: to, Database: synced}
 	}
-	report := Report{Reason: DBSyncInProgress, Message: "Database sync running: " + d.Release}
+	report := Report{Reason: DBSyncInProgress, Message: "Database sync running: " + inWords(d.Release, wished)}
 	if current && o.Ready && !o.Deployment.Elsewhere {
 		report = synced
 	}
@@ -407,7 +424,7 @@ func settle(s State, d Desired, o Observed) Decision {
 		report.Message += "; " + job.Note
 		report.Trouble = job.Trouble
 	}
-	decision := run(s, o, Sync, report)
+	decision := run(s, d, o, Sync, report)
 	if o.Deployment.Elsewhere {
 		decision.Serve = "" // pods follow to another database once its schema is there
 	}
@@ -417,10 +434,39 @@ func settle(s State, d Desired, o Observed) Decision {
 			decision.Step, decision.Task = Wait, ""
 		}
 		if strangers != "" && !decision.Database.Ready {
-			decision.Database.Message = fmt.Sprintf("Database sync of %s waits until no pod of %s is left", d.Release, strangers)
+			decision.Database.Message = fmt.Sprintf("Database sync of %s waits until no pod of %s is left", inWords(d.Release, wished), strangers)
 		}
 	}
 	return decision
+}
+
+// ahead keeps the installed release serving on a schema that an aborted walk
+// has expanded and that its own tools cannot read: no Job is run. Jobs of a
+// walk whose record was lost are taken away if they have not started.
+func ahead(s State, d Desired, o Observed) Decision {
+	message := fmt.Sprintf("The database is ahead: it has been expanded for %s by an upgrade that was aborted, and %s, which is installed and serves, cannot sync it. "+
+		"Go forward to %s, or restore a backup made before that upgrade and then remove status.expandedRelease", s.Ahead, inWords(s.Installed, s.InstalledImage), s.Ahead)
+	decision := Decision{Step: Wait, Serve: serving(s, o),
+		Database: Report{Reason: DowngradeNotSupported, Message: message, Trouble: true, Remedies: forwardOrStay(s, d)[:1]},
+		Event:    unlessReported(o, DowngradeNotSupported, message)}
+	if o.Deployment.Elsewhere {
+		decision.Serve = ""
+	}
+	for _, task := range Tasks {
+		if job := o.Jobs[task]; job.ours() && !job.finished() && !job.started() {
+			decision.Step, decision.Event = DeleteJob, nil
+			decision.Delete = append(decision.Delete, task)
+		}
+	}
+	return decision
+}
+
+// name records the release of the installed image, now that it is named.
+func name(s State, d Desired) Decision {
+	to := s
+	to.Installed, to.InstalledImage = d.Release, d.Image.String()
+	return Decision{Step: Move, Next: to,
+		Database: Report{Ready: true, Reason: DatabaseSynced, Message: "Schema is at " + d.Release}}
 }
 
 // strange is a release that API pods serve, or are about to, and that is not
@@ -436,7 +482,7 @@ func strange(d Deployment, release string) string {
 
 // run brings about the Job of a task, under the rule that no two pieces of
 // schema work ever run side by side for one object.
-func run(s State, o Observed, task Task, report Report) Decision {
+func run(s State, d Desired, o Observed, task Task, report Report) Decision {
 	waiting := func(format string, args ...any) Decision {
 		if !report.Ready || report.Trouble {
 			report.Message += "; " + fmt.Sprintf(format, args...)
@@ -452,7 +498,7 @@ func run(s State, o Observed, task Task, report Report) Decision {
 			return waiting("waiting until Job %s and its pods are gone", job.Name)
 		case job.finished():
 		case job.Standing == Foreign:
-			return waiting("waiting for Job %s, which belongs to somebody else, to end or be removed", job.Name)
+			return waiting("waiting for Job %s, which belongs to %s, to end or be removed", job.Name, whose(job.Owner))
 		case job.started():
 			return waiting("waiting for Job %s to end first", job.Name)
 		default:
@@ -463,7 +509,7 @@ func run(s State, o Observed, task Task, report Report) Decision {
 	switch job.Standing {
 	case Foreign:
 		report.Trouble = true
-		return waiting("Job %s exists and belongs to somebody else: remove it or wait until it is gone", job.Name)
+		return waiting("Job %s exists and belongs to %s: remove it or wait until it is gone", job.Name, whose(job.Owner))
 	case Leaving:
 		return waiting("waiting until the previous Job %s and its pods are gone", job.Name)
 	case Stale:
@@ -476,7 +522,7 @@ func run(s State, o Observed, task Task, report Report) Decision {
 		case job.Revised && (job.Progress == Failed || job.Progress == Pending):
 			doomed = append(doomed, task)
 		case job.Progress == Failed:
-			return failed(s, o, task, job)
+			return failed(s, d, o, task, job)
 		}
 	case Absent:
 	}
@@ -490,9 +536,11 @@ func run(s State, o Observed, task Task, report Report) Decision {
 	return decision
 }
 
+func whose(owner string) string { return cmp.Or(owner, "somebody else") }
+
 // failed reports a Job that has used up its retries. It is never run again by
 // itself: the person who fixes the cause says so by deleting it.
-func failed(s State, o Observed, task Task, job Job) Decision {
+func failed(s State, d Desired, o Observed, task Task, job Job) Decision {
 	w := wordsOf[task]
 	message := w.title + " failed"
 	if s.Walking() {
@@ -503,11 +551,19 @@ func failed(s State, o Observed, task Task, job Job) Decision {
 	}
 	message += fmt.Sprintf(". Fix the cause and delete Job %s to retry", job.Name)
 	if s.Walking() {
-		message += fmt.Sprintf(", or set the release back to %s to abort", s.Installed)
+		message += ", or set the " + back(s, d) + " to abort"
 	}
 	return Decision{Step: Wait, Serve: serving(s, o), Retry: true,
 		Database: Report{Reason: w.failed, Message: message, Trouble: true},
 		Event:    unlessReported(o, w.failed, message)}
+}
+
+// back says which part of the wish takes a walk back, and to what.
+func back(s State, d Desired) string {
+	if d.ByTag {
+		return "image back to " + orUnknown(s.InstalledImage)
+	}
+	return "release back to " + s.Installed
 }
 
 // wait keeps a walk where it is and says what for.

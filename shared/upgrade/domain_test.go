@@ -2,8 +2,10 @@ package upgrade
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/c5c3/openstack-upgrade/shared/image"
+	"github.com/c5c3/openstack-upgrade/shared/release"
 )
 
 // The small complete domains that the exhaustive tests combine.
@@ -44,7 +46,7 @@ func upgrading(p Phase) State {
 // everyState combines all releases and phases that a status can hold, most of
 // it nonsense; what can be read also with all images that matter there.
 func everyState(use func(State)) {
-	for _, installed := range someReleases {
+	for _, installed := range append(slices.Clone(someReleases), Unnamed) {
 		for _, target := range someReleases {
 			for _, phase := range somePhases {
 				s := State{Installed: installed, Target: target, Phase: phase, InstalledImage: "r:stable", Attempt: 1}
@@ -54,15 +56,25 @@ func everyState(use func(State)) {
 					use(s)
 					continue
 				}
-				for _, s.InstalledImage = range []string{"", "r:2026.1", "r:stable", "r:2026.1@sha256:a"} {
+				for _, s.InstalledImage = range []string{"", "r:2026.1", "r:stable", "r:2026.1@sha256:a", "r@sha256:a"} {
+					if _, named := ref(s.InstalledImage).Release(); named && installed == Unnamed {
+						continue
+					}
 					if phase == Steady {
 						for _, s.AbortedImage = range []string{"", "r:next", "r:2026.2@sha256:b"} {
 							use(s)
 						}
+						for _, s.Ahead = range aheadOf(s.Installed) {
+							use(s)
+						}
+						s.AbortedImage, s.Ahead = "", ""
 						continue
 					}
 					for _, s.TargetImage = range []string{"r:2026.2", "r:next", "r@sha256:b"} {
 						use(s)
+						s.Ahead = target
+						use(s)
+						s.Ahead = ""
 					}
 				}
 			}
@@ -70,13 +82,44 @@ func everyState(use func(State)) {
 	}
 }
 
-// everyWish combines every release with every image.
-func everyWish(use func(Desired)) {
-	for _, release := range someReleases {
-		for _, image := range someImages {
+// aheadOf are the releases that a schema may be expanded for.
+func aheadOf(installed string) []string {
+	switch r, err := release.Parse(installed); {
+	case err == nil:
+		return []string{r.Next().String()}
+	case installed == Unnamed:
+		return []string{"2026.2"}
+	}
+	return nil
+}
+
+// everyWish combines every release with every image, and has every image once
+// more name the release by its tag.
+func everyWish(s State, use func(Desired)) {
+	for _, image := range someImages {
+		for _, release := range someReleases {
 			use(wish(release, image))
 		}
+		use(byTag(s, image))
 	}
+}
+
+// byTag is the wish for an image of a service that is keyed by its tag and
+// whose tools read their own schema alone.
+func byTag(s State, image string) Desired {
+	d := Tagged(s, ref(image), 2)
+	d.Facts.ReadsOwnSchemaOnly = true
+	return d
+}
+
+// again is the same kind of wish for what a remedy offers.
+func (d Desired) again(s State, r Remedy) Desired {
+	if d.ByTag {
+		d = Tagged(s, r.Image, d.Generation)
+		return d
+	}
+	d.Release, d.Image = r.Release, r.Image
+	return d
 }
 
 // jobClasses are all the ways in which one Job can be seen.
@@ -194,7 +237,7 @@ func everySituation(share, shares int, use func(*situation)) {
 			return
 		}
 		unreadable := recordFault(s) != ""
-		everyWish(func(d Desired) {
+		everyWish(s, func(d Desired) {
 			if unreadable && d.Image.Tag != "next" {
 				return // then no wish is looked at
 			}
@@ -275,7 +318,21 @@ func kindsOfWalk() []kindOfWalk {
 		{"mismatch", installed("2026.1", "r:2026.1"), wish("2026.1", "r:2026.2")},
 		{"left at the target", left, wish("2026.1", "r:next")},
 	}
+	keyed := func(name string, s State, image string) kindOfWalk { return kindOfWalk{name, s, byTag(s, image)} }
+	ahead, opaque := installed("2026.1", "r:2026.1"), installed(Unnamed, "r@sha256:a")
+	ahead.AbortedImage, ahead.Ahead = "r:2026.2", "2026.2"
+	all = append(all,
+		keyed("by tag: fresh", State{}, "r:2026.1"), keyed("by tag: fresh, opaque", State{}, "r@sha256:a"),
+		keyed("by tag: steady", installed("2026.1", "r:2026.1"), "r:2026.1"), keyed("by tag: patch", installed("2026.1", "r:2026.1"), "r:2026.1-p1"),
+		keyed("by tag: opaque patch", installed("2026.1", "r:2026.1"), "r@sha256:b"), keyed("by tag: upgrade", installed("2026.1", "r:2026.1"), "r:2026.2"),
+		keyed("by tag: opaque at rest", opaque, "r@sha256:a"), keyed("by tag: opaque to named", opaque, "r:2026.2"),
+		keyed("by tag: opaque is named", opaque, "r:2026.1@sha256:a"), keyed("by tag: opaque to opaque", opaque, "r@sha256:b"),
+		keyed("ahead: at rest", ahead, "r:2026.1"), keyed("ahead: forward", ahead, "r:2026.2-p1"), keyed("ahead: patch", ahead, "r:2026.1-p1"),
+	)
 	for _, p := range Phases {
+		walk := upgrading(p)
+		walk.Ahead = walk.Target
+		all = append(all, keyed("by tag: go on", walk, "r:2026.2"), keyed("by tag: abort", walk, "r:2026.1"), keyed("by tag: who knows", walk, "r@sha256:b"))
 		all = append(all,
 			kindOfWalk{"go on", upgrading(p), wish("2026.2", "r:2026.2")},
 			kindOfWalk{"abort", upgrading(p), wish("2026.1", "r:2026.1")},

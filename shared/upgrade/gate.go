@@ -12,7 +12,7 @@ import (
 func Held(d Deployment, image string) string {
 	switch {
 	case d.Standing == Foreign:
-		return fmt.Sprintf("Deployment %s belongs to somebody else", d.Name)
+		return fmt.Sprintf("Deployment %s belongs to %s", d.Name, whose(d.Owner))
 	case d.Standing == Absent:
 		return "the Deployment does not exist yet"
 	case d.Standing == Leaving:

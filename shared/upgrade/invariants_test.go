@@ -72,6 +72,8 @@ var invariants = []invariant{
 			return ""
 		case c.s.Installed == "":
 			return unless(done(sync) && c.got.Next.Installed == c.d.Release && c.got.Next.InstalledImage == c.d.Image.String(), "installed without a finished sync")
+		case c.s.Installed == Unnamed && !c.s.Walking():
+			return unless(ref(c.s.InstalledImage).Digest == c.d.Image.Digest && c.got.Next.Installed == c.d.Release, "named without being the installed image")
 		}
 		return unless(done(contract) && c.s.Walking() && c.got.Next.Installed == c.s.Target && c.got.Next.InstalledImage == c.s.TargetImage && !c.got.Next.Walking(),
 			"promoted without a finished contract")
@@ -118,6 +120,9 @@ var invariants = []invariant{
 	}, func(c *situation) string {
 		n, want := c.got.Next, c.s
 		want.Phase, want.Target, want.TargetImage, want.Attempt = Expanding, c.d.Release, c.d.Image.String(), c.d.Generation
+		if c.d.Facts.ReadsOwnSchemaOnly {
+			want.Ahead = c.d.Release
+		}
 		return unless(n == want, "it starts something else than what was asked")
 	}},
 	{"no two pieces of schema work run side by side", func(c *situation) bool { return c.got.Step == RunJob }, func(c *situation) string {
@@ -169,13 +174,23 @@ var invariants = []invariant{
 		}
 		return ""
 	}},
+	{"nothing is synced while the schema is ahead of the installed release, and people are told", func(c *situation) bool {
+		return c.s.Ahead != "" && !c.s.Walking() && Check(c.s, c.d) == nil && equal(c.s.Installed, c.d.Release) && !recovers(c)
+	}, func(c *situation) string {
+		return unless(c.got.Step != RunJob && c.got.Step != Move && c.got.Database.Reason == DowngradeNotSupported && strings.Contains(c.got.Database.Message, "expanded for "+c.s.Ahead) &&
+			len(c.got.Database.Remedies) > 0 && equal(c.got.Database.Remedies[0].Release, c.s.Ahead), "it works on it, or keeps silent")
+	}},
+	{"the schema stays ahead until a walk is promoted", func(c *situation) bool { return c.s.Ahead != "" && c.got.Step == Move && !recovers(c) }, func(c *situation) string {
+		promoted := done(c.o.Jobs[Contract]) && c.got.Next.Installed == c.s.Target && !c.got.Next.Walking()
+		return unless(promoted == (c.got.Next.Ahead == ""), "it is forgotten early, or kept")
+	}},
 	{"a failed Job waits for a person and says so", func(c *situation) bool {
 		task, _ := PhaseTask(c.s.Phase)
 		if !c.s.Walking() {
 			task = Sync
 		}
 		job := c.o.Jobs[task]
-		goesOn := Check(c.s, c.d) == nil && !Aborts(c.s, c.d) && !recovers(c) && (c.s.Walking() && c.d.Image.String() == c.s.TargetImage || !c.s.Walking() && c.s.Installed == c.d.Release)
+		goesOn := (c.s.Ahead == "" || c.s.Walking()) && Check(c.s, c.d) == nil && !Aborts(c.s, c.d) && !recovers(c) && (c.s.Walking() && c.d.Image.String() == c.s.TargetImage || !c.s.Walking() && c.s.Installed == c.d.Release)
 		for _, other := range Tasks {
 			beside := c.o.Jobs[other]
 			goesOn = goesOn && (other == task || beside.Standing != Leaving && (beside.Standing == Absent || beside.finished()))
@@ -196,7 +211,7 @@ var invariants = []invariant{
 				return "it ends with " + job.Name
 			}
 		}
-		want := State{Installed: c.s.Installed, InstalledImage: c.s.InstalledImage, AbortedImage: c.s.TargetImage, Attempt: c.s.Attempt}
+		want := State{Installed: c.s.Installed, InstalledImage: c.s.InstalledImage, AbortedImage: c.s.TargetImage, Attempt: c.s.Attempt, Ahead: c.s.Ahead}
 		return unless(c.o.Confirmed && c.got.Next == want, "it ends early, or elsewhere")
 	}},
 	{"pods stay on the installed image until migrate is complete, and a walk's pods stay where they are", func(c *situation) bool { return c.got.Serve != "" }, func(c *situation) string {
@@ -218,12 +233,13 @@ var invariants = []invariant{
 			return "no reason or no words"
 		case db.Ready != (db.Reason == DatabaseSynced):
 			return "ready and reason disagree"
-		case failure && (!db.Trouble || c.got.Step != Wait):
+		case failure && (!db.Trouble || c.got.Step != Wait && (c.s.Ahead == "" || c.got.Step != DeleteJob)):
 			return "a failure that is no trouble"
 		case !utf8.ValidString(db.Message) || strings.Contains(db.Message, "%!") || strings.Contains(db.Message, "\n"):
 			return "the message is broken"
 		case progress && c.s.Walking() && c.got.Step != Move && !strings.Contains(db.Message, c.s.Installed+" → "+c.s.Target):
 			return "a walk without its releases"
+		case failure && c.s.Ahead != "" && !c.s.Walking() && c.got.Rejection == nil && db.Reason == DowngradeNotSupported:
 		case failure && (c.got.Rejection == nil) == (c.got.Database.Reason != c.o.Jobs[taskNow(c.s)].failedReason(taskNow(c.s))):
 			return "a failure that is neither a rejection nor a failed Job"
 		}

@@ -59,6 +59,8 @@ type Job struct {
 	Name     string
 	Standing Standing
 	Progress Progress
+	// Owner says whose a Foreign one is, empty when that cannot be told.
+	Owner string
 	// Revised is set when the Job would be rendered differently now, in ways
 	// that do not change its work (resources, placement, configuration).
 	Revised bool
@@ -76,6 +78,8 @@ func (j Job) started() bool  { return j.Progress == Running || j.Progress == End
 type Deployment struct {
 	Name     string
 	Standing Standing // Absent, Foreign, Leaving or Current
+	// Owner says whose a Foreign one is, empty when that cannot be told.
+	Owner string
 	// Image is the one in its template, and Release the one that the template
 	// was rendered for.
 	Image   string

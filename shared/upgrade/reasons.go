@@ -41,7 +41,8 @@ const (
 )
 
 // Reasons of a warning about a wish that is accepted. ImageReleaseMismatch is
-// one too, where an abort leaves the image behind.
+// one too, where an abort leaves the image behind, and DowngradeNotSupported,
+// where it leaves the database ahead of the installed release.
 const (
 	// ImageReleaseUnknown: the image names no release, so nothing can be
 	// compared.
@@ -59,7 +60,7 @@ var (
 	ProgressReasons = []Reason{ExpandInProgress, MigrateInProgress, UpgradeRollingUpdate, ContractInProgress, DBSyncInProgress}
 	FailureReasons  = []Reason{VersionParseError, DowngradeNotSupported, UpgradePathInvalid, UpgradeTargetChanged, ImageReleaseMismatch,
 		ExpandFailed, MigrateFailed, ContractFailed, DBSyncFailed}
-	AdviceReasons = []Reason{ImageReleaseUnknown, MovesBackwards, ImageReleaseMismatch, UpgradeStartsOver, AbortWhileContracting}
+	AdviceReasons = []Reason{ImageReleaseUnknown, MovesBackwards, ImageReleaseMismatch, DowngradeNotSupported, UpgradeStartsOver, AbortWhileContracting}
 	EventReasons  = []Reason{UpgradeInitiated, ExpandComplete, MigrateComplete, DeploymentRolloutComplete, UpgradeComplete, UpgradeAborted}
 )
 

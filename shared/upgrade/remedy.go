@@ -1,6 +1,8 @@
 package upgrade
 
 import (
+	"slices"
+
 	"github.com/c5c3/openstack-upgrade/shared/image"
 	"github.com/c5c3/openstack-upgrade/shared/release"
 )
@@ -17,7 +19,7 @@ func inStep(s State, d Desired) []Remedy {
 				return
 			}
 		}
-		if lawful(s, remedy) {
+		if lawful(s, remedy) && len(offered(remedy)) > 0 {
 			offers = append(offers, remedy)
 		}
 	}
@@ -54,21 +56,43 @@ func inStep(s State, d Desired) []Remedy {
 func lawful(s State, r Remedy) bool {
 	wish := Desired{Release: r.Release, Image: r.Image}
 	wanted, err := release.Parse(r.Release)
-	return err == nil && checkPath(s, wish, wanted) == nil && outOfStep(s, wish, wanted) == ""
+	return (err == nil || unnamed(s, wish)) && checkPath(s, wish, wanted) == nil && outOfStep(s, wish, wanted) == ""
 }
 
 // readable is what to type instead of a release that cannot be read.
 func readable(s State, d Desired) []Remedy {
 	switch {
 	case s.Walking():
-		return []Remedy{{Purpose: "go on to " + s.Target, Release: s.Target, Image: pinned(s, d, s.TargetImage, s.Target)}}
+		return offered(Remedy{Purpose: "go on to " + s.Target, Release: s.Target, Image: pinned(s, d, s.TargetImage, s.Target)})
 	case s.Installed != "":
-		return []Remedy{{Purpose: "stay on " + s.Installed, Release: s.Installed, Image: pinned(s, d, s.InstalledImage, s.Installed)}}
+		return offered(Remedy{Purpose: "stay on " + s.Installed, Release: s.Installed, Image: pinned(s, d, s.InstalledImage, s.Installed)})
 	}
 	if tagged, ok := d.Image.Release(); ok {
 		return []Remedy{{Purpose: "ask for the release that the tag names", Release: tagged.String(), Image: d.Image}}
 	}
 	return nil
+}
+
+// forwardOrStay are the two wishes for a schema that is ahead of the installed
+// release.
+func forwardOrStay(s State, d Desired) []Remedy {
+	target := named(d, s.Ahead)
+	if tried, err := image.Parse(s.AbortedImage); err == nil {
+		if tagged, ok := tried.Release(); !ok || equal(s.Ahead, tagged.String()) {
+			target = tried
+		}
+	}
+	remedies := []Remedy{{Purpose: "go forward to " + s.Ahead, Release: s.Ahead, Image: target}}
+	if installed, err := image.Parse(s.InstalledImage); err == nil {
+		remedies = append(remedies, Remedy{Purpose: "stay on " + s.InstalledImage, Release: s.Installed, Image: installed})
+	}
+	return remedies
+}
+
+// offered leaves out what cannot be typed: an image for an unnamed release that
+// is not on record.
+func offered(remedies ...Remedy) []Remedy {
+	return slices.DeleteFunc(remedies, func(r Remedy) bool { return r.Image == (image.Reference{}) })
 }
 
 // assumed warns that a tag is a guess, where the installed image shows that the
@@ -81,8 +105,12 @@ func assumed(s State) string {
 	return ""
 }
 
-// named is the wished image with a tag that names the release.
+// named is the wished image with a tag that names the release, nothing where
+// there is none to name.
 func named(d Desired, releaseName string) image.Reference {
+	if releaseName == Unnamed {
+		return image.Reference{}
+	}
 	return image.Reference{Repository: d.Image.Repository, Tag: releaseName}
 }
 
@@ -91,6 +119,9 @@ func named(d Desired, releaseName string) image.Reference {
 func pinned(s State, d Desired, recorded, releaseName string) image.Reference {
 	ref, err := image.Parse(recorded)
 	wanted, unreadable := release.Parse(releaseName)
+	if releaseName == Unnamed {
+		unreadable = nil
+	}
 	if err != nil || unreadable != nil || outOfStep(s, Desired{Release: releaseName, Image: ref}, wanted) != "" {
 		return named(d, releaseName)
 	}

@@ -59,7 +59,8 @@ func PhaseTask(p Phase) (Task, bool) {
 // be read.
 type State struct {
 	// Installed is the release that the schema and the pods are at, empty
-	// before the first install. Target is the release walked to.
+	// before the first install, Unnamed when no image has ever told. Target is
+	// the release walked to.
 	Installed string
 	Target    string
 	Phase     Phase
@@ -70,6 +71,10 @@ type State struct {
 	// that names no release nothing else tells that it is not a build of
 	// Installed.
 	AbortedImage string
+	// Ahead is the release that the schema has been, or is being, expanded for,
+	// where the tools of Installed cannot read such a schema: set when a walk
+	// begins, kept by its abort, empty once a walk is promoted.
+	Ahead string
 	// Attempt tells walks apart: the object generation that began the last
 	// walk or made it re-enter at Expanding, or one more than the attempt
 	// before where that is higher. Jobs carry it.
@@ -85,6 +90,20 @@ type Desired struct {
 	Image   image.Reference
 	// Generation is the object's metadata.generation.
 	Generation int64
+	// ByTag is set when Release was read from the tag of the image (Tagged), so
+	// that nothing but the image can be changed.
+	ByTag bool
+	// Facts are those of the service.
+	Facts Facts
+}
+
+// Facts are what the planner must know of a service. The zero value is a
+// service whose tools can read what the next release has expanded.
+type Facts struct {
+	// ReadsOwnSchemaOnly is set when the tools of a release fail on a schema that
+	// the next release has expanded. Its pods go on serving; but after an abort
+	// nothing may be synced until the walk is taken up again.
+	ReadsOwnSchemaOnly bool
 }
 
 // Walking tells whether a walk is active.
@@ -92,6 +111,11 @@ func (s State) Walking() bool { return s.Phase != Steady }
 
 // contracting tells whether contract has begun in the active walk.
 func (s State) contracting() bool { return s.Phase == Contracting || s.ContractBegun }
+
+// atRest is the state without its walk.
+func (s State) atRest() State {
+	return State{Installed: s.Installed, InstalledImage: s.InstalledImage, AbortedImage: s.AbortedImage, Ahead: s.Ahead, Attempt: s.Attempt}
+}
 
 // serves is the image that API pods run according to the record alone.
 func (s State) serves() string {
@@ -103,8 +127,12 @@ func (s State) serves() string {
 	return s.InstalledImage
 }
 
-// equal compares two releases by their text once both are known to parse.
+// equal compares two releases. Unnamed is equal to itself, a text that cannot
+// be read to nothing.
 func equal(a, b string) bool {
+	if a == Unnamed || b == Unnamed {
+		return a == b
+	}
 	left, errLeft := release.Parse(a)
 	right, errRight := release.Parse(b)
 	return errLeft == nil && errRight == nil && left == right

@@ -36,7 +36,7 @@ type patchMetadata struct {
 }
 
 type patchSpec struct {
-	OpenStackRelease string             `json:"openStackRelease"`
+	OpenStackRelease string             `json:"openStackRelease,omitempty"`
 	Image            map[string]*string `json:"image"`
 }
 
@@ -60,7 +60,7 @@ func (s subject) advice(v violation, only bool) []string {
 	case v.reason == NameTooLong:
 		paragraphs = append(paragraphs, "Choose a shorter metadata.name in the manifest.")
 	case s.creates:
-		paragraphs = append(paragraphs, "Set spec.openStackRelease in the manifest to the release that the image holds.")
+		paragraphs = append(paragraphs, fmt.Sprintf("Set %s in the manifest to the release that the image holds.", s.kind.path(upgrade.FieldRelease)))
 	}
 	if v.record {
 		paragraphs = append(paragraphs, "To repair the status:\n  "+s.repair())
@@ -91,7 +91,10 @@ func (s subject) patch(r upgrade.Remedy, warns bool) patch {
 			image[part.name] = nil
 		}
 	}
-	p := patch{Spec: &patchSpec{OpenStackRelease: r.Release, Image: image}}
+	p := patch{Spec: &patchSpec{Image: image}}
+	if s.kind.ReleaseField != "" {
+		p.Spec.OpenStackRelease = r.Release
+	}
 	if s.rename != "" {
 		p.Metadata = &patchMetadata{Name: s.rename}
 	}
@@ -101,7 +104,7 @@ func (s subject) patch(r upgrade.Remedy, warns bool) patch {
 // deeds says in words what a patch changes in the manifest.
 func (s subject) deeds(p patch) string {
 	var deeds []string
-	if p.Spec.OpenStackRelease != s.stored.Release {
+	if p.Spec.OpenStackRelease != "" && p.Spec.OpenStackRelease != s.stored.Release {
 		deeds = append(deeds, "set spec.openStackRelease to "+p.Spec.OpenStackRelease)
 	}
 	for _, part := range []struct{ name, stored string }{

@@ -144,27 +144,27 @@ func TestAnEditCannotBringItsOwnStatus(t *testing.T) {
 }
 
 func TestAnotherKindJoinsAsOneEntry(t *testing.T) {
-	keystone := admission.Kind{
-		GroupVersionKind: metav1.GroupVersionKind{Group: "openstack.c5c3.io", Version: "v1alpha1", Kind: "Keystone"},
-		Resource:         "keystones", Singular: "keystone",
+	placement := admission.Kind{
+		GroupVersionKind: metav1.GroupVersionKind{Group: "openstack.c5c3.io", Version: "v1alpha1", Kind: "Placement"},
+		Resource:         "placements", Singular: "placement",
 		Decode: func(text []byte) (admission.Object, error) {
 			var g v1alpha1.Glance
 			err := json.Unmarshal(text, &g)
 			return admission.Object{APIVersion: g.APIVersion, Kind: g.Kind, Name: g.Name, State: g.Status.State(), Desired: g.Desired()}, err
 		},
 	}
-	h := serve(t, admission.Policy{}, append([]admission.Kind{keystone}, admission.Kinds...)...)
+	h := serve(t, admission.Policy{}, append([]admission.Kind{placement}, admission.Kinds...)...)
 	request := update(t, steady(glance("2026.1", "2026.1", ""), "2026.1"), glance("2027.1", "2027.1", ""))
 	assert.Contains(t, h.ask(t, request).Result.Message, "kubectl patch glance images")
 
-	request.Kind.Kind, request.Resource.Resource = "Keystone", "keystones"
+	request.Kind.Kind, request.Resource.Resource = "Placement", "placements"
 	assert.Contains(t, h.ask(t, request).Result.Message, `the old object is a "Glance"`)
 	for _, object := range []*[]byte{&request.Object.Raw, &request.OldObject.Raw} {
-		*object = bytes.Replace(*object, []byte(`"kind":"Glance"`), []byte(`"kind":"Keystone"`), 1)
+		*object = bytes.Replace(*object, []byte(`"kind":"Glance"`), []byte(`"kind":"Placement"`), 1)
 	}
 	answer := h.ask(t, request)
-	assert.Contains(t, answer.Result.Message, "kubectl patch keystone images")
-	assert.Equal(t, "Keystone", answer.Result.Details.Kind)
+	assert.Contains(t, answer.Result.Message, "kubectl patch placement images")
+	assert.Equal(t, "Placement", answer.Result.Details.Kind)
 }
 
 func TestALongWarningIsCutAndALineBreakTakenOut(t *testing.T) {

@@ -86,7 +86,7 @@ func (j *Judge) create(kind *Kind, r *request) (*admissionv1.AdmissionResponse, 
 	}
 	subject := subject{kind: kind, namespace: r.Namespace, name: object.Name, creates: true, stored: object.Desired, wished: object.Desired}
 	// The API server drops what a new object says about its own status.
-	violations := j.violations(upgrade.State{}, nil, object.Desired)
+	violations := j.violations(kind, upgrade.State{}, nil, object.Desired)
 	if long := nameTooLong(object.Name); long != nil {
 		subject.rename = shortened(object.Name)
 		violations = append([]violation{*long}, violations...)
@@ -117,7 +117,7 @@ func (j *Judge) update(kind *Kind, r *request) (*admissionv1.AdmissionResponse, 
 	if before.Release == wish.Release && before.Image == wish.Image {
 		return allow(Unchanged, notes...)
 	}
-	violations := j.violations(stored.State, &before, wish)
+	violations := j.violations(kind, stored.State, &before, wish)
 	if len(violations) > 0 && violations[0].record && before.Release == wish.Release {
 		broken := violations[0]
 		return allow(Accepted, append([]string{warning(broken.path, broken.reason, broken.message, "repair the status", subject.repair())}, notes...)...)

@@ -18,6 +18,9 @@ type Kind struct {
 	// types to kubectl.
 	Resource string
 	Singular string
+	// ReleaseField is the field of the spec that names the release, empty where
+	// the tag of the image does.
+	ReleaseField string
 	// Decode reads an object out of JSON that is known to be well formed.
 	Decode func(raw []byte) (Object, error)
 }
@@ -48,12 +51,13 @@ type Note struct {
 }
 
 // Kinds is the table.
-var Kinds = []Kind{glance}
+var Kinds = []Kind{glance, keystone}
 
 var glance = Kind{
 	GroupVersionKind: metav1.GroupVersionKind{Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Kind: "Glance"},
 	Resource:         "glances",
 	Singular:         "glance",
+	ReleaseField:     "openStackRelease",
 	Decode: func(raw []byte) (Object, error) {
 		var g struct {
 			common
@@ -76,6 +80,25 @@ var glance = Kind{
 			object.Notes = append(object.Notes, workersAreDeprecated(*g.Spec.APIServer.Workers, g.Spec.APIServer.UWSGI.Processes))
 		}
 		return object, nil
+	},
+}
+
+var keystone = Kind{
+	GroupVersionKind: metav1.GroupVersionKind{Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Kind: "Keystone"},
+	Resource:         "keystones",
+	Singular:         "keystone",
+	Decode: func(raw []byte) (Object, error) {
+		var k struct {
+			common
+			Spec struct {
+				wish
+				ExtraConfig unread `json:"extraConfig"`
+			} `json:"spec"`
+		}
+		if err := json.Unmarshal(raw, &k, validated); err != nil {
+			return Object{}, err
+		}
+		return k.tagged(k.Spec.wish), nil
 	},
 }
 
@@ -136,6 +159,14 @@ func (c *common) object(w wish) Object {
 		State:    c.Status.State(),
 		Desired:  upgrade.Desired{Release: w.OpenStackRelease, Image: image.Reference(), Generation: c.Metadata.Generation},
 	}
+}
+
+// tagged is object for a kind whose image tag names the release.
+func (c *common) tagged(w wish) Object {
+	object := c.object(w)
+	object.State = c.Status.TaggedState()
+	object.Desired = upgrade.Tagged(object.State, object.Desired.Image, c.Metadata.Generation)
+	return object
 }
 
 // object reads an object of the kind, or says what is wrong with it.

@@ -13,10 +13,12 @@ import (
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 )
 
-// paths is where the fields of a wish lie in every kind's spec.
-var paths = map[upgrade.Field]string{
-	upgrade.FieldRelease: "spec.openStackRelease",
-	upgrade.FieldTag:     "spec.image.tag",
+// path is where a field of a wish lies in the kind's spec.
+func (k *Kind) path(field upgrade.Field) string {
+	if field == upgrade.FieldRelease && k.ReleaseField != "" {
+		return "spec." + k.ReleaseField
+	}
+	return "spec.image.tag"
 }
 
 // violation is one thing that is wrong with a request.
@@ -30,16 +32,16 @@ type violation struct {
 
 // violations lists everything that is wrong with a wish; before is the stored
 // one, nil when there is none.
-func (j *Judge) violations(s upgrade.State, before *upgrade.Desired, d upgrade.Desired) []violation {
+func (j *Judge) violations(kind *Kind, s upgrade.State, before *upgrade.Desired, d upgrade.Desired) []violation {
 	var all []violation
 	for _, found := range upgrade.Violations(s, d) {
-		v := violation{reason: found.Reason, path: paths[found.Field], message: found.Message, remedies: found.Remedies, record: found.Record}
+		v := violation{reason: found.Reason, path: kind.path(found.Field), message: found.Message, remedies: found.Remedies, record: found.Record}
 		if len(v.remedies) == 0 && before != nil {
 			v.remedies = []upgrade.Remedy{{Purpose: "keep what is stored", Release: before.Release, Image: before.Image}}
 		}
 		all = append(all, v)
 	}
-	if late := j.abortsTooLate(s, before, d); late != nil {
+	if late := j.abortsTooLate(kind, s, before, d); late != nil {
 		all = append(all, *late)
 	}
 	return all
@@ -48,7 +50,7 @@ func (j *Judge) violations(s upgrade.State, before *upgrade.Desired, d upgrade.D
 // abortsTooLate refuses, where that is the policy, the edit that begins an
 // abort while contract runs; not the ones that follow an abort asked for
 // before.
-func (j *Judge) abortsTooLate(s upgrade.State, before *upgrade.Desired, d upgrade.Desired) *violation {
+func (j *Judge) abortsTooLate(kind *Kind, s upgrade.State, before *upgrade.Desired, d upgrade.Desired) *violation {
 	if !j.policy.RejectAbortWhileContracting || before == nil || !upgrade.AbortsContract(s, d) || upgrade.Aborts(s, *before) {
 		return nil
 	}
@@ -56,7 +58,7 @@ func (j *Judge) abortsTooLate(s upgrade.State, before *upgrade.Desired, d upgrad
 	if pinned, err := image.Parse(s.TargetImage); err == nil {
 		remedy.Image = pinned
 	}
-	return &violation{reason: AbortWhileContracting, path: paths[upgrade.FieldRelease],
+	return &violation{reason: AbortWhileContracting, path: kind.path(upgrade.FieldRelease),
 		message: fmt.Sprintf("%s → %s would abort while contract runs: it may already have dropped columns that %s reads, and this cluster refuses that; let it finish",
 			s.Target, s.Installed, s.Installed),
 		remedies: []upgrade.Remedy{remedy}}

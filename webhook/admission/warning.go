@@ -10,7 +10,7 @@ func (s subject) advices(all []upgrade.Advice) []string {
 		if a.Remedy != nil {
 			purpose, command = a.Remedy.Purpose, s.command(s.patch(*a.Remedy, true))
 		}
-		warnings = append(warnings, warning(paths[a.Field], a.Reason, a.Message, purpose, command))
+		warnings = append(warnings, warning(s.kind.path(a.Field), a.Reason, a.Message, purpose, command))
 	}
 	return warnings
 }

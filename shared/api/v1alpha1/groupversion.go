@@ -22,7 +22,7 @@ var (
 )
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &Glance{}, &GlanceList{})
+	scheme.AddKnownTypes(GroupVersion, &Glance{}, &GlanceList{}, &Keystone{}, &KeystoneList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -24,8 +24,8 @@ type ImageSpec struct {
 	Repository string `json:"repository"`
 
 	// Tag of the image. A tag YYYY.N or YYYY.N-suffix (2026.1, 2026.1-p1)
-	// names a release and must name the one in openStackRelease. Any other tag
-	// (latest, v2026.1) names none and is trusted.
+	// names a release, and must name the one in openStackRelease where the kind
+	// has that field. Any other tag (latest, v2026.1) names none and is trusted.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
@@ -167,6 +167,23 @@ type SecretKeyReference struct {
 	Key string `json:"key,omitempty"`
 }
 
+// PasswordReference points at one key of a Secret in the object's namespace.
+type PasswordReference struct {
+	// Name of the Secret.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Key in the Secret.
+	//
+	// +optional
+	// +kubebuilder:default=password
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
+}
+
 // DatabaseSpec says where the service keeps its data.
 type DatabaseSpec struct {
 	// SecretRef points at an SQLAlchemy URL such as
@@ -228,7 +245,8 @@ type SecuritySpec struct {
 	// +kubebuilder:validation:Minimum=1
 	RunAsGroup *int64 `json:"runAsGroup,omitempty"`
 
-	// FSGroup owns the volumes.
+	// FSGroup owns the volumes. Where keys are mounted and it is unset, a group
+	// is chosen that lets the service read them, and nobody else.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -272,13 +290,14 @@ type UWSGISpec struct {
 type ServiceStatus struct {
 	// InstalledRelease is the release of the schema and the pods. During an
 	// upgrade it is the release before it; it is promoted only when contract
-	// has completed.
+	// has completed. A kind whose image tag names the release has the tag here,
+	// and the tag or digest that runs where none has ever named one.
 	//
 	// +optional
 	InstalledRelease string `json:"installedRelease,omitempty"`
 
-	// TargetRelease is the release that is being walked to; empty when no
-	// upgrade is active.
+	// TargetRelease is the release that is being walked to, or the tag that
+	// names it; empty when no upgrade is active.
 	//
 	// +optional
 	TargetRelease string `json:"targetRelease,omitempty"`
@@ -300,6 +319,15 @@ type ServiceStatus struct {
 	//
 	// +optional
 	TargetImage string `json:"targetImage,omitempty"`
+
+	// ExpandedRelease is the release that an upgrade has expanded, or is
+	// expanding, the database for, where the tools of the installed release
+	// cannot read such a database. It outlasts an abort: nothing is synced until
+	// an upgrade to that release completes. After restoring a backup that was
+	// made before the upgrade, remove it.
+	//
+	// +optional
+	ExpandedRelease string `json:"expandedRelease,omitempty"`
 
 	// AbortedImage is the target image of the last upgrade that was aborted.
 	// It is never taken for a build of the installed release.
