@@ -3,6 +3,7 @@ package admission_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -54,6 +55,9 @@ func TestABodyThatHoldsNoRequestIsMalformed(t *testing.T) {
 		"100k deep":           {strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000), "does not fit there"},
 		"100k deep inside": {strings.Replace(good, `"database":`, `"deep":`+strings.Repeat(`{"a":`, 100_000)+"1"+strings.Repeat("}", 100_000)+`,"database":`, 1),
 			"exceeded max depth"},
+		"100k names":                {strings.Replace(good, `"database":`, `"names":{`+manyNames(100_000)+`"":[{"a":1}]},"database":`, 1), "an object in the body has more than 10000 members"},
+		"100k colons and no object": {strings.Repeat(":", 100_000), "the body cannot be read as an AdmissionReview: "},
+		"a text that does not end":  {`{"` + strings.Repeat(`\`, 100_001), "the body cannot be read as an AdmissionReview: "},
 	} {
 		t.Run(what, func(t *testing.T) {
 			code, answer := h.post(t, []byte(wrong.body))
@@ -63,6 +67,23 @@ func TestABodyThatHoldsNoRequestIsMalformed(t *testing.T) {
 			assert.Less(t, len(answer), 500)
 		})
 	}
+}
+
+// manyNames are so many members of an object, with a comma behind each.
+func manyNames(n int) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, `"%d":{"a\"b:":1},`, i)
+	}
+	return text.String()
+}
+
+func TestManyMembersInAllAreNoFault(t *testing.T) {
+	object := "{" + strings.TrimSuffix(manyNames(9_999), ",") + "}"
+	request := lawful(t)
+	request.Object.Raw = bytes.Replace(request.Object.Raw, []byte(`"database":`), []byte(`"large":[`+object+","+object+`],"database":`), 1)
+	h := serve(t, admission.Policy{}, admission.Kinds...)
+	assert.True(t, h.ask(t, request).Allowed)
 }
 
 func TestARequestThatCannotBeJudgedIsAnErrorAndNeverAdmitted(t *testing.T) {

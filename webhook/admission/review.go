@@ -49,6 +49,9 @@ func read(body []byte) (*request, *fault) {
 	if len(body) == 0 {
 		return nil, &fault{Malformed, "the body is empty: send an AdmissionReview of admission.k8s.io/v1 as JSON"}
 	}
+	if len(body) > suspicious && crowded(body) {
+		return nil, &fault{Malformed, fmt.Sprintf("an object in the body has more than %d members", mostMembers)}
+	}
 	if err := json.Unmarshal(body, &review); err != nil {
 		return nil, &fault{Malformed, "the body cannot be read as an AdmissionReview: " + explain(err)}
 	}
@@ -66,6 +69,47 @@ func read(body []byte) (*request, *fault) {
 		return nil, &fault{Malformed, "the request of the AdmissionReview has no uid to answer to"}
 	}
 	return r, nil
+}
+
+// Looking for a name that comes twice takes memory for every name of an
+// object: 3 MB of nothing but names take thirty. No object of ours has so many
+// members, so a body of a size that could hold them is looked through first.
+const (
+	suspicious  = 64 << 10
+	mostMembers = 10_000
+	// deepest is where the decoder gives up by itself.
+	deepest = 10_000
+)
+
+// crowded tells whether an object in the text has too many members. What is no
+// JSON is left to the decoder, which says why.
+func crowded(text []byte) bool {
+	var members []int
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '{':
+			if len(members) == deepest {
+				return false
+			}
+			members = append(members, 0)
+		case '}':
+			members = members[:max(0, len(members)-1)]
+		case ':':
+			if len(members) == 0 {
+				return false
+			}
+			if members[len(members)-1]++; members[len(members)-1] > mostMembers {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // validated are the options for a part of a body that was read strictly
