@@ -128,6 +128,9 @@ func tooLarge() *turnedAway {
 // large one when its turn comes. leave gives that back and is never nil.
 func (d *door) read(small *[smallBody]byte, w http.ResponseWriter, r *http.Request) (body []byte, leave func(), away *turnedAway) {
 	leave = func() {}
+	patient := http.NewResponseController(w)
+	// Where it cannot be set there is no connection to hold up.
+	_ = patient.SetReadDeadline(time.Now().Add(readTimeout))
 	content := http.MaxBytesReader(w, r.Body, maxBody)
 	read := 0
 	if r.ContentLength <= smallBody {
@@ -151,8 +154,7 @@ func (d *door) read(small *[smallBody]byte, w http.ResponseWriter, r *http.Reque
 		large = make([]byte, maxBody+1)
 	}
 	leave = func() { d.large <- large }
-	// Where it cannot be set the timeout of every request stands.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(largeTime))
+	_ = patient.SetReadDeadline(time.Now().Add(largeTime))
 	copy(large, small[:read])
 	more, _, err := fill(large[read:], content)
 	if err != nil {

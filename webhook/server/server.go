@@ -22,7 +22,10 @@ const ReviewPath = "/validate"
 
 // Timeouts of one connection. The API server gives a call at most 30 seconds
 // and keeps an idle connection for 90: ending one later than it does means
-// that no call meets a connection that is just being closed.
+// that no call meets a connection that is just being closed. That goes for a
+// connection without a call so far, too: clients open some in advance. Its
+// first call is therefore awaited as long as any later one, and a body has its
+// time from when the door begins to read it.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 5 * time.Second
@@ -95,8 +98,9 @@ func Listen(config Config, judge Judge, certificate *serving.Follower, log logr.
 	return s, nil
 }
 
-// secure puts TLS in front of the reviews.
+// secure puts TLS in front of the reviews, and lets connections wait for them.
 func (s *Server) secure() {
+	s.review.server.ReadHeaderTimeout, s.review.server.ReadTimeout = idleTimeout, 0
 	s.review.server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificate.GetCertificate}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)

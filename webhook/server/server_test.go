@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -277,6 +278,27 @@ func TestACallThatNeverEndsIsCutAndSaid(t *testing.T) {
 	require.EqualError(t, <-w.ended, "drain: calls that were still open after 50ms have been cut")
 	require.Error(t, <-cut)
 	close(judge.answer)
+}
+
+// A client opens connections in advance and keeps them: the first call of one
+// may come long after it was opened, and is not repeated when it is cut.
+func TestAConnectionThatWasOpenedInAdvanceIsThereWhenItIsNeeded(t *testing.T) {
+	t.Parallel()
+	pair := mint.Valid(t, 1, time.Hour)
+	w := start(t, nil, Config{}, pair)
+	connection, err := tls.Dial("tcp", w.ReviewAddress(), &tls.Config{RootCAs: mint.Pool(pair), ServerName: "localhost"})
+	require.NoError(t, err)
+	defer func() { _ = connection.Close() }()
+	time.Sleep(headerTimeout - 500*time.Millisecond)
+	_, err = fmt.Fprintf(connection, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", ReviewPath, len(deletion))
+	require.NoError(t, err)
+	time.Sleep(time.Second)
+	_, err = io.WriteString(connection, deletion)
+	require.NoError(t, err)
+	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	assert.Equal(t, http.StatusOK, response.StatusCode)
 }
 
 func TestAPortInUseIsNamed(t *testing.T) {
