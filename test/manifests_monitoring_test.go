@@ -61,7 +61,7 @@ func TestAlertsAskForMetricsThatTheBinariesExport(t *testing.T) {
 			assert.NotEmpty(t, rule.Annotations["description"], "%s says what to do", rule.Alert)
 		}
 	}
-	assert.Len(t, asked, 4, "certificate, phase, its start, Jobs: %v", slices.Sorted(maps.Keys(asked)))
+	assert.Len(t, asked, 5, "certificate, its fault, phase, its start, Jobs: %v", slices.Sorted(maps.Keys(asked)))
 }
 
 func TestTheServiceMonitorFindsTheServiceAndItsPort(t *testing.T) {

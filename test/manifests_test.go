@@ -112,6 +112,8 @@ func TestTheCertificateIsForTheServiceThatTheAPIServerCalls(t *testing.T) {
 			assert.Equal(t, issuing.Webhook.InjectFrom(), hook.Annotations[certmanagerv1.WantInjectAnnotation])
 			leaf := named[*certmanagerv1.Certificate](t, all, issuing.Webhook.Leaf().Name)
 			assert.Contains(t, leaf.Spec.DNSNames, service.Name+"."+service.Namespace+".svc")
+			arguments := named[*appsv1.Deployment](t, all, webhookName).Spec.Template.Spec.Containers[0].Args
+			assert.Contains(t, arguments, "--tls-name="+service.Name+"."+service.Namespace+".svc")
 
 			pod := named[*appsv1.Deployment](t, all, webhookName).Spec.Template.Spec
 			require.Len(t, pod.Volumes, 1)

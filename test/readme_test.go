@@ -1,18 +1,29 @@
 package test
 
 import (
+	"context"
+	"crypto/tls"
+	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/c5c3/openstack-upgrade/certs/serving"
+	"github.com/c5c3/openstack-upgrade/certs/serving/mint"
 	"github.com/c5c3/openstack-upgrade/controller/metrics"
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
+	"github.com/c5c3/openstack-upgrade/webhook/admission"
+	"github.com/c5c3/openstack-upgrade/webhook/server"
 )
 
 func TestTheREADMEListsPhasesReasonsAndEventsAsTheCodeHasThem(t *testing.T) {
@@ -77,6 +88,50 @@ func TestTheREADMEListsTheMetricsOfTheController(t *testing.T) {
 		exported = append(exported, family.GetName())
 	}
 	assert.ElementsMatch(t, exported, firsts(t, "Metric"))
+}
+
+func TestTheREADMEListsTheMetricsOfTheWebhookAndTheirLabels(t *testing.T) {
+	volume, pair := mint.Mount(t), mint.Valid(t, 1, time.Hour)
+	volume.Update(t, pair)
+	s, err := server.Listen(server.Config{ListenAddress: "127.0.0.1:0", HealthAddress: "127.0.0.1:0", MetricsAddress: "127.0.0.1:0", ShutdownTimeout: time.Second},
+		admission.New(admission.Policy{}, admission.Kinds...), serving.Follow(volume.Dir, logr.Discard(), time.Now), logr.Discard())
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	defer func() { stop(); assert.NoError(t, <-ended) }()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: mint.Pool(pair), ServerName: "localhost"}, DisableKeepAlives: true}}
+	answer, err := client.Get("https://" + s.ReviewAddress() + server.ReviewPath) // turned away, and counted
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+
+	answer, err = http.Get("http://" + s.MetricsAddress() + "/metrics")
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	exported := map[string]string{}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(answer.Body)
+	require.NoError(t, err)
+	for name, family := range families {
+		if !strings.HasPrefix(name, "openstack_upgrade_") {
+			continue
+		}
+		var labels []string
+		for _, label := range family.GetMetric()[0].GetLabel() {
+			labels = append(labels, label.GetName())
+		}
+		slices.Sort(labels)
+		exported[name] = strings.Join(labels, ", ")
+	}
+	listed := map[string]string{}
+	tables := tablesOf(t, "Metric of the webhook")
+	require.Len(t, tables, 1)
+	for _, row := range tables[0] {
+		labels := strings.Split(row[1], ", ")
+		slices.Sort(labels)
+		listed[row[0]] = strings.Join(labels, ", ")
+	}
+	assert.Equal(t, exported, listed)
 }
 
 func TestTheRunbookHasAPageForEachFailureReason(t *testing.T) {

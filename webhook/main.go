@@ -53,7 +53,11 @@ func run(ctx context.Context, args []string, out, complaints io.Writer) int {
 		_, _ = fmt.Fprintln(out, version)
 		return 0
 	}
-	certificate := serving.Follow(o.tlsDir, o.log, time.Now)
+	var names []string
+	if o.tlsName != "" {
+		names = append(names, o.tlsName)
+	}
+	certificate := serving.Follow(o.tlsDir, o.log, time.Now, names...)
 	s, err := server.Listen(o.server, admission.New(o.policy, admission.Kinds...), certificate, o.log)
 	if err == nil {
 		err = s.Run(ctx)

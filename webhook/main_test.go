@@ -60,6 +60,7 @@ func TestTheDefaultsAreThoseOfTheManifests(t *testing.T) {
 	assert.Equal(t, server.Config{ListenAddress: ":9443", HealthAddress: ":8081", MetricsAddress: ":8080",
 		ShutdownDelay: 5 * time.Second, ShutdownTimeout: 20 * time.Second, Version: version}, o.server)
 	assert.Equal(t, "/etc/webhook/tls", o.tlsDir)
+	assert.Empty(t, o.tlsName)
 	assert.False(t, o.policy.RejectAbortWhileContracting)
 }
 

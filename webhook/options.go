@@ -32,6 +32,7 @@ type options struct {
 	server  server.Config
 	policy  admission.Policy
 	tlsDir  string
+	tlsName string
 	log     logr.Logger
 }
 
@@ -47,6 +48,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	flags.StringVar(&o.server.HealthAddress, "health-address", ":8081", "where /healthz and /readyz answer")
 	flags.StringVar(&o.server.MetricsAddress, "metrics-address", ":8080", "where /metrics answers")
 	flags.StringVar(&o.tlsDir, "tls-dir", "/etc/webhook/tls", "directory with tls.crt and tls.key, followed while serving")
+	flags.StringVar(&o.tlsName, "tls-name", "", "name under which the API server calls, SERVICE.NAMESPACE.svc; a certificate for another one is not ready")
 	flags.StringVar(&level, "log-level", "info", "how much is logged: "+strings.Join(logging.Levels, ", "))
 	flags.StringVar(&format, "log-format", "json", "how it is logged: "+strings.Join(logging.Formats, ", "))
 	flags.BoolVar(&o.policy.RejectAbortWhileContracting, "reject-abort-while-contracting", false, "refuse an abort while contract runs, instead of warning")

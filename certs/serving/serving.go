@@ -2,18 +2,22 @@
 // it, so that a renewed certificate is served without a restart.
 //
 // What is served is always a whole pair. A pair that is torn, unreadable,
-// mismatched or outside its validity never replaces a good one: the last good
-// pair stays, the fault is logged and counted, and the next look may heal it.
-// Validity decides only between pairs; when there is nothing better, an
-// expired pair is kept too, and Ready says so.
+// mismatched, outside its validity or for another name never replaces a good
+// one: the last good pair stays, the fault is logged, counted and told, and the
+// next look may heal it. Validity and name decide only between pairs; when
+// there is nothing better, a pair that is expired or for another name is served
+// too, and Ready says so.
 package serving
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -47,16 +51,44 @@ func (p *Pair) Valid(now time.Time) error {
 	return nil
 }
 
+// For is nil when the pair is for every name given.
+func (p *Pair) For(names ...string) error {
+	for _, name := range names {
+		if p.certificate.Leaf.VerifyHostname(name) != nil {
+			return fmt.Errorf("certificate %s is not for %s but for %s", p.Serial, name, listed(p.certificate.Leaf))
+		}
+	}
+	return nil
+}
+
+func listed(leaf *x509.Certificate) string {
+	const enough = 200
+	names := slices.Clone(leaf.DNSNames)
+	for _, address := range leaf.IPAddresses {
+		names = append(names, address.String())
+	}
+	if len(names) == 0 {
+		return "no name"
+	}
+	text := strings.Join(names, ", ")
+	if len(text) > enough {
+		text = text[:enough] + "…"
+	}
+	return text
+}
+
 // Follower serves the pair in one directory.
 type Follower struct {
-	dir string
-	log logr.Logger
-	now func() time.Time
+	dir   string
+	log   logr.Logger
+	now   func() time.Time
+	names []string
 	// settle waits for the last of the events that one change makes; recheck
 	// finds what the watch missed, such as a directory mounted later.
 	settle, recheck time.Duration
 
 	served   atomic.Pointer[Pair]
+	fault    atomic.Pointer[error]
 	failures atomic.Uint64
 	// complaint is what was last logged, so that a lasting fault is logged
 	// once and counted every time. Only look writes it.
@@ -64,9 +96,10 @@ type Follower struct {
 }
 
 // Follow begins with the pair that is in dir now. Having none is no error:
-// the Secret may come later, and Ready tells. Run keeps following.
-func Follow(dir string, log logr.Logger, now func() time.Time) *Follower {
-	f := &Follower{dir: dir, log: log.WithName("certificate"), now: now, settle: 200 * time.Millisecond, recheck: 10 * time.Second}
+// the Secret may come later, and Ready tells. Run keeps following. The pair is
+// to be for the names given; without any, every name is right.
+func Follow(dir string, log logr.Logger, now func() time.Time, names ...string) *Follower {
+	f := &Follower{dir: dir, log: log.WithName("certificate"), now: now, names: names, settle: 200 * time.Millisecond, recheck: 10 * time.Second}
 	f.look()
 	return f
 }
@@ -85,7 +118,24 @@ func (f *Follower) Ready(now time.Time) error {
 	if pair == nil {
 		return fmt.Errorf("no certificate could be loaded from %s yet", f.dir)
 	}
-	return pair.Valid(now)
+	return f.fit(pair, now)
+}
+
+// Fault is what keeps the pair on disk from being served, nil when nothing
+// does.
+func (f *Follower) Fault() error {
+	if fault := f.fault.Load(); fault != nil {
+		return *fault
+	}
+	return nil
+}
+
+// fit is nil when clients can accept the pair.
+func (f *Follower) fit(pair *Pair, now time.Time) error {
+	if err := pair.Valid(now); err != nil {
+		return err
+	}
+	return pair.For(f.names...)
 }
 
 // GetCertificate is for tls.Config: the newest good pair, for every name.
@@ -102,12 +152,13 @@ func (f *Follower) look() {
 	now := f.now()
 	found, err := load(f.dir)
 	if err == nil {
-		if invalid := found.Valid(now); invalid != nil && f.Ready(now) == nil {
-			err = fmt.Errorf("keep certificate %s: %w", f.served.Load().Serial, invalid)
+		if unfit := f.fit(found, now); unfit != nil && f.Ready(now) == nil {
+			err = fmt.Errorf("keep certificate %s: %w", f.served.Load().Serial, unfit)
 		}
 	}
 	if err != nil {
 		f.failures.Add(1)
+		f.fault.Store(&err)
 		if text := err.Error(); text != f.complaint {
 			f.complaint = text
 			f.log.Error(err, "the key pair on disk cannot be served", "directory", f.dir, "serving", f.serial())
@@ -115,8 +166,12 @@ func (f *Follower) look() {
 		return
 	}
 	f.complaint = ""
+	f.fault.Store(nil)
 	if before := f.served.Swap(found); before == nil || before.Serial != found.Serial {
 		f.log.Info("serving certificate", "serial", found.Serial, "notAfter", found.NotAfter.UTC().Format(time.RFC3339))
+		if unfit := f.fit(found, now); unfit != nil {
+			f.log.Error(unfit, "no client will accept the certificate served", "directory", f.dir)
+		}
 	}
 }
 

@@ -80,6 +80,7 @@ func TestAPairWrittenInPlaceIsServedOnceItIsWhole(t *testing.T) {
 func TestWhatIsNoPairNeverReplacesTheLastGoodOne(t *testing.T) {
 	good, other := mint.Valid(t, 1, time.Hour), mint.Valid(t, 2, time.Hour)
 	expired := mint.Between(t, 3, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour))
+	foreign := mint.Named(t, 5, "elsewhere.example.org")
 	early := mint.Between(t, 4, time.Now().Add(time.Hour), time.Now().Add(2*time.Hour))
 	for name, wrong := range map[string]struct {
 		certificate, key []byte
@@ -89,6 +90,7 @@ func TestWhatIsNoPairNeverReplacesTheLastGoodOne(t *testing.T) {
 		"empty certificate":   {nil, other.Key, "failed to find any PEM data in certificate input"},
 		"half a certificate":  {other.Certificate[:200], other.Key, "failed to find any PEM data in certificate input"},
 		"empty key":           {other.Certificate, nil, "failed to find any PEM data in key input"},
+		"for another name":    {foreign.Certificate, foreign.Key, "keep certificate 01: certificate 05 is not for localhost but for elsewhere.example.org"},
 		"expired":             {expired.Certificate, expired.Key, "keep certificate 01: certificate 03 expired at"},
 		"not yet valid":       {early.Certificate, early.Key, "keep certificate 01: certificate 04 is not valid before"},
 	} {
@@ -96,7 +98,8 @@ func TestWhatIsNoPairNeverReplacesTheLastGoodOne(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, good.Certificate, good.Key)
 			var logged lines
-			f := Follow(dir, logged.logger(), time.Now)
+			f := Follow(dir, logged.logger(), time.Now, "localhost")
+			require.NoError(t, f.Fault())
 
 			write(t, dir, wrong.certificate, wrong.key)
 			f.look()
@@ -106,10 +109,12 @@ func TestWhatIsNoPairNeverReplacesTheLastGoodOne(t *testing.T) {
 			assert.Equal(t, uint64(2), f.Failures(), "counted every time")
 			assert.Equal(t, 1, logged.count("cannot be served"), "logged once")
 			assert.Contains(t, logged.String(), wrong.says)
+			require.ErrorContains(t, f.Fault(), wrong.says)
 
 			write(t, dir, other.Certificate, other.Key)
 			f.look()
 			assert.Equal(t, other.Serial, f.Served().Serial)
+			require.NoError(t, f.Fault(), "healed")
 		})
 	}
 }
@@ -146,6 +151,23 @@ func TestWithoutAGoodPairItIsNotReadyAndSaysWhy(t *testing.T) {
 	f.look()
 	require.NoError(t, f.Ready(time.Now()))
 	require.ErrorContains(t, f.Ready(time.Now().Add(2*time.Hour)), "certificate 08 expired at")
+}
+
+func TestAPairForAnotherNameIsServedForWantOfABetterOneAndIsNotReady(t *testing.T) {
+	volume := mint.Mount(t)
+	volume.Update(t, mint.Named(t, 1, "elsewhere.example.org"))
+	var logged lines
+	f := Follow(volume.Dir, logged.logger(), time.Now, "localhost")
+	assert.Equal(t, "01", f.Served().Serial)
+	says := "certificate 01 is not for localhost but for elsewhere.example.org"
+	require.EqualError(t, f.Ready(time.Now()), says)
+	assert.Contains(t, logged.String(), says)
+	assert.NoError(t, Follow(volume.Dir, logr.Discard(), time.Now).Ready(time.Now()), "without a name given every name is right")
+
+	volume.Update(t, mint.Valid(t, 2, time.Hour))
+	f.look()
+	assert.Equal(t, "02", f.Served().Serial)
+	require.NoError(t, f.Ready(time.Now()))
 }
 
 func TestADirectoryThatComesOrIsReplacedLaterIsFound(t *testing.T) {

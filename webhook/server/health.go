@@ -17,7 +17,11 @@ func (s *Server) healthHandler() http.Handler {
 			say(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
 			return
 		}
-		say(w, http.StatusOK, "ok")
+		text := "ok"
+		if fault := s.certificate.Fault(); fault != nil {
+			text += fmt.Sprintf("\nbut the key pair on disk cannot be served, certificate %s is kept: %v", s.certificate.Served().Serial, fault)
+		}
+		say(w, http.StatusOK, text)
 	})
 	return mux
 }

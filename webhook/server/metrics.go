@@ -19,6 +19,7 @@ const (
 	MetricDecisions           = "openstack_upgrade_webhook_decisions_total"
 	MetricDuration            = "openstack_upgrade_webhook_review_duration_seconds"
 	MetricCertificateNotAfter = "openstack_upgrade_webhook_certificate_not_after_timestamp_seconds"
+	MetricCertificateFault    = "openstack_upgrade_webhook_certificate_pair_rejected"
 	MetricCertificateFaults   = "openstack_upgrade_webhook_certificate_reload_errors_total"
 	MetricCrowded             = "openstack_upgrade_webhook_connections_pushed_out_total"
 	MetricBuildInfo           = "openstack_upgrade_webhook_build_info"
@@ -52,6 +53,14 @@ func newMetrics(certificate *serving.Follower, version string) *metrics {
 		}, func() float64 {
 			if pair := certificate.Served(); pair != nil {
 				return float64(pair.NotAfter.Unix())
+			}
+			return 0
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: MetricCertificateFault, Help: "1 while the key pair on disk cannot be served; the last good one, if any, is.",
+		}, func() float64 {
+			if certificate.Fault() != nil {
+				return 1
 			}
 			return 0
 		}),

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,7 +53,7 @@ func start(t *testing.T, judge Judge, config Config, pairs ...mint.Pair) *world 
 	if judge == nil {
 		judge = admission.New(admission.Policy{}, admission.Kinds...)
 	}
-	s, err := Listen(config, judge, serving.Follow(w.volume.Dir, logr.Discard(), time.Now), logr.Discard())
+	s, err := Listen(config, judge, serving.Follow(w.volume.Dir, logr.Discard(), time.Now, "localhost"), logr.Discard())
 	require.NoError(t, err)
 	w.Server = s
 	ctx, cancel := context.WithCancel(context.Background())
@@ -144,51 +143,6 @@ func TestReadinessFollowsTheCertificate(t *testing.T) {
 	assert.NotContains(t, text, MetricCertificateFaults+" 0\n")
 	assert.Contains(t, text, MetricCertificateFaults+" ")
 	assert.NotContains(t, text, MetricCertificateNotAfter+" 0\n")
-}
-
-func TestACertificateIsRenewedUnderLoadWithoutAFailedCall(t *testing.T) {
-	pairs := make([]mint.Pair, 6)
-	for i := range pairs {
-		pairs[i] = mint.Valid(t, int64(i+1), time.Hour)
-	}
-	w := start(t, nil, Config{}, pairs[0])
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var calls atomic.Int64
-	var serials sync.Map
-	var callers sync.WaitGroup
-	failed := make(chan error, 100)
-	for i := range 8 {
-		// Half of the callers keep their connection, half shake hands anew.
-		c := client(t, i%2 == 0, pairs...)
-		callers.Go(func() {
-			for ctx.Err() == nil {
-				code, answer, serial, err := post(c, w.url(), deletion)
-				if err != nil || code != http.StatusOK || !strings.Contains(answer, `"allowed":true`) {
-					failed <- fmt.Errorf("%w %d %s", err, code, answer)
-					return
-				}
-				serials.Store(serial, true)
-				calls.Add(1)
-			}
-		})
-	}
-	for _, pair := range pairs[1:] {
-		torn := pair
-		torn.Certificate = pairs[0].Certificate
-		w.volume.Update(t, torn)
-		w.volume.Update(t, pair)
-		require.Eventually(t, func() bool { _, seen := serials.Load(pair.Serial); return seen }, soon, 5*time.Millisecond)
-	}
-	cancel()
-	callers.Wait()
-	close(failed)
-	for err := range failed {
-		t.Error(err)
-	}
-	assert.Greater(t, calls.Load(), int64(100))
-	_, text := w.readiness(t)
-	assert.Equal(t, "ok\n", text)
 }
 
 // slow answers when told to.

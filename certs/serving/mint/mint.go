@@ -34,12 +34,23 @@ func Valid(t testing.TB, serial int64, lifetime time.Duration) Pair {
 // Between makes a pair for localhost with the validity given.
 func Between(t testing.TB, serial int64, notBefore, notAfter time.Time) Pair {
 	t.Helper()
+	return pair(t, serial, notBefore, notAfter, "localhost")
+}
+
+// Named makes a pair for another name that is valid now and for an hour.
+func Named(t testing.TB, serial int64, name string) Pair {
+	t.Helper()
+	return pair(t, serial, time.Now().Add(-time.Minute), time.Now().Add(time.Hour), name)
+}
+
+func pair(t testing.TB, serial int64, notBefore, notAfter time.Time, name string) Pair {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatalf("generate key: %v", err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
 		NotBefore: notBefore, NotAfter: notAfter,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		IsCA: true, BasicConstraintsValid: true,
