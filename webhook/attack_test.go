@@ -156,10 +156,10 @@ func TestMemoryStaysBoundedUnderAttackAndTheAPIServerIsAnswered(t *testing.T) {
 		"connections that say nothing": {4000, func(v victim) (io.Closer, error) {
 			return elsewhere.Dial("tcp", v.reviews)
 		}},
-		"connections that idle": {800, func(v victim) (io.Closer, error) {
+		"connections that idle": {600, func(v victim) (io.Closer, error) {
 			return v.dial()
 		}},
-		"headers without an end": {1000, func(v victim) (io.Closer, error) {
+		"headers without an end": {600, func(v victim) (io.Closer, error) {
 			c, err := v.dial()
 			if err == nil {
 				_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nX: %s", server.ReviewPath, strings.Repeat("x", 12<<10))

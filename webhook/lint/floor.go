@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	openapierrors "k8s.io/kube-openapi/pkg/validation/errors"
@@ -24,8 +25,9 @@ type floor struct {
 	schema *spec.Schema
 }
 
-// readFloors reads the CRDs that are part of this program, by kind.
-func readFloors() (map[string]*floor, error) {
+// readFloors reads the CRDs that are part of this program, by kind; once, for
+// they are long.
+var readFloors = sync.OnceValues(func() (map[string]*floor, error) {
 	floors := map[string]*floor{}
 	names, err := fs.Glob(crds.Files, "*.yaml")
 	if err != nil {
@@ -43,7 +45,7 @@ func readFloors() (map[string]*floor, error) {
 		floors[kind] = &floor{schema: schema}
 	}
 	return floors, nil
-}
+})
 
 func readSchema(text []byte) (kind string, schema *spec.Schema, err error) {
 	var crd struct {
