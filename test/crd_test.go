@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
@@ -82,9 +84,10 @@ func assertShapes(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	assert.Equal(t, v1alpha1.GroupVersion.Version, version.Name)
 	assert.NotNil(t, version.Subresources.Status)
 	root := version.Schema.OpenAPIV3Schema
-	require.NotEmpty(t, root.XValidations)
+	require.Greater(t, len(root.XValidations), 1)
 	assert.Contains(t, root.XValidations[0].Rule, "self.metadata.name.size() <= "+decimal(int32(v1alpha1.MaxNameLength)))
 	assert.Contains(t, root.XValidations[0].Message, decimal(int32(v1alpha1.MaxNameLength)))
+	assert.Contains(t, root.XValidations[1].Rule, "'"+v1alpha1.NamePattern+"'")
 
 	var columns []string
 	for _, column := range version.AdditionalPrinterColumns {
@@ -143,9 +146,9 @@ func TestTheCRDAloneRefusesWhatHasNoShape(t *testing.T) {
 		"half a digest":                   {image(map[string]any{"repository": "glance", "digest": "sha256:abc"}), "spec.image.digest"},
 		"no database":                     {spec(func(spec map[string]any) { delete(spec, "database") }), "spec.database"},
 		"a field nobody knows":            {spec(func(spec map[string]any) { spec["release"] = "2026.1" }), "spec.release"},
-		"a name that is too long":         {func(object *unstructured.Unstructured) { object.SetName(strings.Repeat("a", v1alpha1.MaxNameLength+1)) }, "51 characters"},
-		"a name with a dot":               {func(object *unstructured.Unstructured) { object.SetName("img.a") }, "must begin with a letter"},
-		"a name that begins with a digit": {func(object *unstructured.Unstructured) { object.SetName("2images") }, "must begin with a letter"},
+		"a name that is too long":         {func(object *unstructured.Unstructured) { object.SetName(strings.Repeat("a", v1alpha1.MaxNameLength+1)) }, "51 are possible"},
+		"a name with a dot":               {func(object *unstructured.Unstructured) { object.SetName("img.a") }, "NameInvalid: metadata.name must begin with a letter"},
+		"a name that begins with a digit": {func(object *unstructured.Unstructured) { object.SetName("2images") }, "NameInvalid: metadata.name must begin with a letter"},
 		"a rollout that cannot move": {spec(func(spec map[string]any) {
 			spec["deployment"] = map[string]any{"strategy": map[string]any{"maxSurge": "0%", "maxUnavailable": int64(0)}}
 		}), "cannot both be 0"},
@@ -249,8 +252,9 @@ func (f floor) refuses(t *testing.T, object *unstructured.Unstructured) []string
 		found = append(found, unknown+": unknown field")
 	}
 	problems := validation.ValidateCustomResource(nil, fields, f.shape)
-	if len(problems) == 0 {
-		problems, _ = f.rules.Validate(t.Context(), field.NewPath("root"), f.structural, fields, nil, celconfig.RuntimeCELCostBudget)
+	if !slices.ContainsFunc(problems, blocking) {
+		broken, _ := f.rules.Validate(t.Context(), nil, f.structural, fields, nil, celconfig.RuntimeCELCostBudget)
+		problems = append(problems, broken...)
 	}
 	for _, problem := range problems {
 		found = append(found, problem.Error())
@@ -258,12 +262,17 @@ func (f floor) refuses(t *testing.T, object *unstructured.Unstructured) []string
 	return found
 }
 
+// blocking is what keeps the API server from looking at the rules.
+func blocking(problem *field.Error) bool {
+	return slices.Contains([]field.ErrorType{field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid}, problem.Type)
+}
+
 // refusesChange lists which rules an edit breaks.
 func (f floor) refusesChange(t *testing.T, before, after *unstructured.Unstructured) []string {
 	t.Helper()
 	defaulting.Default(before.Object, f.structural)
 	defaulting.Default(after.Object, f.structural)
-	problems, _ := f.rules.Validate(t.Context(), field.NewPath("root"), f.structural, after.Object, before.Object, celconfig.RuntimeCELCostBudget)
+	problems, _ := f.rules.Validate(t.Context(), nil, f.structural, after.Object, before.Object, celconfig.RuntimeCELCostBudget)
 	var found []string
 	for _, problem := range problems {
 		found = append(found, problem.Error())
@@ -292,5 +301,72 @@ func read(t *testing.T, file string) []*unstructured.Unstructured {
 		if len(object.Object) > 0 {
 			all = append(all, object)
 		}
+	}
+}
+
+func TestAnAPIServerTakesTheCRDsWithTheirRules(t *testing.T) {
+	for _, crd := range pick[*apiextensionsv1.CustomResourceDefinition](build(t, "base")) {
+		crd = crd.DeepCopy()
+		apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
+		apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+		var internal apiextensions.CustomResourceDefinition
+		require.NoError(t, apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, &internal, nil))
+		internal.Status.StoredVersions = []string{v1alpha1.GroupVersion.Version}
+		assert.Empty(t, crdvalidation.ValidateCustomResourceDefinition(t.Context(), &internal), "fields that messages point at, types and cost of the rules of %s", crd.Name)
+	}
+}
+
+// What a person reads when the CRD answers, which it does before the webhook is asked.
+func TestTheCRDAnswersWithASentenceAndACommand(t *testing.T) {
+	schema := crdSchema(t, "Glance")
+	asking := func(release, tag, name string) *unstructured.Unstructured {
+		object := sample(t)
+		spec := object.Object["spec"].(map[string]any)
+		spec["openStackRelease"], spec["image"] = release, map[string]any{"repository": "glance", "tag": tag}
+		object.SetName(name)
+		return object
+	}
+	long := strings.Repeat("a", 60)
+	for name, c := range map[string]struct {
+		object *unstructured.Unstructured
+		says   []string
+	}{
+		"the tag names a release": {asking("2026.3", "2026.1-p1", "images"), []string{`spec.openStackRelease: Invalid value: "2026.3": spec.openStackRelease in body should match '^\d{4}\.[12]$'`,
+			`spec.openStackRelease: Invalid value: VersionParseError: "2026.3" is not a release: it must be YYYY.1 or YYYY.2, such as 2026.1. To ask for the release that tag 2026.1-p1 names, with the -n that you used: kubectl patch -f FILE --local --type=merge -p '{"spec":{"openStackRelease":"2026.1"}}' -o yaml | kubectl apply -f -`}},
+		"the tag names none": {asking("2026.3", "latest", "images"), []string{`spec.openStackRelease: Invalid value: "2026.3": spec.openStackRelease in body should match '^\d{4}\.[12]$'`,
+			`spec.openStackRelease: Invalid value: VersionParseError: "2026.3" is not a release: it must be YYYY.1 or YYYY.2, such as 2026.1. Set it to the release that the image holds`}},
+		"a name that is too long": {asking("2026.1", "2026.1", long), []string{`metadata: Invalid value: NameTooLong: metadata.name has 60 characters, 51 are possible: the Jobs of an upgrade are named after it (…-db-contract). ` +
+			`To take a shorter one, with the -n that you used: kubectl patch -f FILE --local --type=merge -p '{"metadata":{"name":"` + long[:50] + `x"}}' -o yaml | kubectl apply -f -`}},
+		"both, and no command that mends only one": {asking("2026.3", "2026.1", long), []string{`spec.openStackRelease: Invalid value: "2026.3": spec.openStackRelease in body should match '^\d{4}\.[12]$'`,
+			`metadata: Invalid value: NameTooLong: metadata.name has 60 characters, 51 are possible: the Jobs of an upgrade are named after it (…-db-contract). Choose a shorter one`,
+			`spec.openStackRelease: Invalid value: VersionParseError: "2026.3" is not a release: it must be YYYY.1 or YYYY.2, such as 2026.1. Set it to the release that the image holds`}},
+		"a line break": {asking("2026.1\n", "2026.1", "images"), []string{`spec.openStackRelease: Invalid value: "2026.1\n": spec.openStackRelease in body should match '^\d{4}\.[12]$'`,
+			`spec.openStackRelease: Invalid value: VersionParseError: it must be YYYY.1 or YYYY.2, such as 2026.1`}},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.says, schema.refuses(t, c.object)) })
+	}
+
+	before := asking("2026.1", "2026.1", "images")
+	before.Object["status"] = map[string]any{"installedRelease": "2025.2"}
+	after := before.DeepCopy()
+	after.Object["spec"].(map[string]any)["openStackRelease"] = "2026.3"
+	assert.Equal(t, []string{`spec.openStackRelease: Invalid value: VersionParseError: "2026.3" is not a release: it must be YYYY.1 or YYYY.2, such as 2026.1; 2025.2 is installed. ` +
+		`To stay at 2026.1, with the -n that you used: kubectl patch glance images --type=merge -p '{"spec":{"openStackRelease":"2026.1"}}'`}, schema.refusesChange(t, before, after))
+
+	stored := asking("2026.3", "latest", long)
+	edited := stored.DeepCopy()
+	edited.SetLabels(map[string]string{"team": "images"})
+	assert.Empty(t, schema.refusesChange(t, stored, edited), "what is stored already stays editable")
+}
+
+func TestTheRuleForReleasesAgreesWithPatternAndParser(t *testing.T) {
+	schema := crdSchema(t, "Glance")
+	for _, text := range []string{"2026.1", "2026.2", "0000.1", "9999.2", "2026.0", "2026.3", "2026.01", "26.1", "", " 2026.1", "2026.1 ", "2026.1\n", "\n2026.1", "v2026.1", "2026.1.0", "2026,1", "２０２６.１", "2026.1-p1", "latest"} {
+		object := sample(t)
+		object.Object["spec"].(map[string]any)["openStackRelease"] = text
+		refusals := strings.Join(schema.refuses(t, object), "\n")
+		_, err := release.Parse(text)
+		assert.Equal(t, err != nil, strings.Contains(refusals, "should match"), "pattern and parser: %q", text)
+		assert.Equal(t, err != nil, strings.Contains(refusals, "VersionParseError"), "rule and parser: %q", text)
 	}
 }

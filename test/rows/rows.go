@@ -80,14 +80,16 @@ func All() []Row {
 		{Number: 4, What: "tag that lies beside a digest", Wish: Glance("2026.1", "2026.2", DigestA), Refused: []string{tag + "ImageReleaseMismatch"}},
 		{Number: 4, What: "tag that agrees beside a digest", Wish: Glance("2026.1", "2026.1", DigestA)},
 		{Number: 5, What: "name of 51 characters", Wish: Glance("2026.1", "2026.1", "", named(strings.Repeat("a", 51)))},
-		{Number: 5, What: "name of 52 characters", Wish: Glance("2026.1", "2026.1", "", named(strings.Repeat("a", 50)+"-b")), Refused: []string{name + "NameTooLong"}},
-		{Number: 5, What: "long name and wrong tag", Wish: Glance("2026.1", "2026.2", "", named(strings.Repeat("a", 63))), Refused: []string{name + "NameTooLong", tag + "ImageReleaseMismatch"}},
-		{Number: 5, What: "long name and a release that cannot be read", Wish: Glance("2026.3", "latest", "", named(strings.Repeat("a", 63))), Refused: []string{name + "NameTooLong", release + "VersionParseError"}, NoCommand: true},
+		{Number: 5, What: "name of 52 characters", Wish: Glance("2026.1", "2026.1", "", named(strings.Repeat("a", 50)+"-b")), Refused: []string{name + "NameTooLong"}, Floor: []string{"metadata NameTooLong"}},
+		{Number: 5, What: "name with a dot", Wish: Glance("2026.1", "2026.1", "", named("images.eu")), Refused: []string{name + "NameInvalid"}, Floor: []string{"metadata NameInvalid"}},
+		{Number: 5, What: "long name that begins with a digit", Wish: Glance("2026.1", "2026.1", "", named("2"+strings.Repeat("a", 51))), Refused: []string{name + "NameTooLong", name + "NameInvalid"}, Floor: []string{"metadata NameTooLong", "metadata NameInvalid"}},
+		{Number: 5, What: "long name and wrong tag", Wish: Glance("2026.1", "2026.2", "", named(strings.Repeat("a", 63))), Refused: []string{name + "NameTooLong", tag + "ImageReleaseMismatch"}, Floor: []string{"metadata NameTooLong"}},
+		{Number: 5, What: "long name and a release that cannot be read", Wish: Glance("2026.3", "latest", "", named(strings.Repeat("a", 63))), Refused: []string{name + "NameTooLong", release + "VersionParseError"}, Floor: []string{"metadata NameTooLong", release + "VersionParseError"}, NoCommand: true},
 		{Number: 5, What: "stored long name stays editable", Stored: Steady(Glance("2026.1", "2026.1", "", named(strings.Repeat("a", 63))), "2026.1"), Wish: Glance("2026.2", "2026.2", "", named(strings.Repeat("a", 63)))},
 		{Number: 6, What: "nothing installed, another release", Stored: Glance("2026.1", "2026.1", ""), Wish: Glance("2027.1", "2027.1", "")},
 		{Number: 6, What: "nothing installed, backwards", Stored: Glance("2026.2", "2026.2", ""), Wish: Glance("2026.1", "2026.1", ""), Warned: []string{release + "MovesBackwards"}},
 		{Number: 6, What: "nothing installed, mismatch", Stored: Glance("2026.1", "2026.1", ""), Wish: Glance("2026.2", "2026.1", ""), Refused: []string{tag + "ImageReleaseMismatch"}},
-		{Number: 6, What: "nothing installed, unreadable release", Stored: Glance("2026.1", "latest", ""), Wish: Glance("2026.3", "latest", ""), Refused: []string{release + "VersionParseError"}},
+		{Number: 6, What: "nothing installed, unreadable release", Stored: Glance("2026.1", "latest", ""), Wish: Glance("2026.3", "latest", ""), Refused: []string{release + "VersionParseError"}, Floor: []string{release + "VersionParseError"}},
 		{Number: 7, What: "patch tag", Stored: at261(), Wish: Glance("2026.1", "2026.1-p1", "")},
 		{Number: 7, What: "digest beside the tag", Stored: at261(), Wish: Glance("2026.1", "2026.1", DigestB)},
 		{Number: 8, What: "release and tag in one edit", Stored: at261(), Wish: Glance("2026.2", "2026.2", "")},
@@ -115,7 +117,7 @@ func All() []Row {
 		}(), Wish: Glance("2026.1", "2026.1", ""), Warned: []string{release + "AbortWhileContracting"}, Policy: admission.Policy{RejectAbortWhileContracting: true}},
 		{Number: 17, What: "third release", Stored: walk(upgrade.Migrating), Wish: Glance("2027.1", "2027.1", ""), Refused: []string{release + "UpgradeTargetChanged"}},
 		{Number: 17, What: "third release, older", Stored: walk(upgrade.Contracting), Wish: Glance("2025.2", "2025.2", ""), Refused: []string{release + "UpgradeTargetChanged"}},
-		{Number: 17, What: "third release that cannot be read", Stored: walk(upgrade.Expanding), Wish: Glance("2026.9", "2026.2", ""), Refused: []string{release + "VersionParseError"}},
+		{Number: 17, What: "third release that cannot be read", Stored: walk(upgrade.Expanding), Wish: Glance("2026.9", "2026.2", ""), Refused: []string{release + "VersionParseError"}, Floor: []string{release + "VersionParseError"}},
 		{Number: 17, What: "third release, walk by digest", Stored: Walking(Glance("2026.2", "", DigestB), upgrade.Expanding, "2026.1", "2026.1"), Wish: Glance("2027.1", "", DigestA), Refused: []string{release + "UpgradeTargetChanged"}},
 		{Number: 18, What: "another build of the target", Stored: walk(upgrade.Migrating), Wish: Glance("2026.2", "2026.2-p1", ""), Warned: []string{tag + "UpgradeStartsOver"}},
 		{Number: 18, What: "back to the pinned build", Stored: walk(upgrade.Migrating), Wish: Glance("2026.2", "2026.2", "")},
@@ -133,9 +135,9 @@ func All() []Row {
 		{Number: 21, What: "phase unknown, labels", Stored: broken(func(s *v1alpha1.GlanceStatus) { s.UpgradePhase = "Pondering" }), Wish: Glance("2026.2", "2026.2", "", labelled)},
 	}
 	for _, text := range []string{"2025.9", "2026.3", "26.1", " 2026.1", "2026.01", "２０２６.１", "", "2026.1\n", strings.Repeat("9", 10_000)} {
-		all = append(all, Row{Number: 1, What: fmt.Sprintf("%.20q with a tag", text), Wish: Glance(text, "2026.1", ""), Refused: []string{release + "VersionParseError"}})
+		all = append(all, Row{Number: 1, What: fmt.Sprintf("%.20q with a tag", text), Wish: Glance(text, "2026.1", ""), Refused: []string{release + "VersionParseError"}, Floor: []string{release + "VersionParseError"}})
 	}
-	all = append(all, Row{Number: 1, What: "2026.3 with a tag that names none", Wish: Glance("2026.3", "latest", ""), Refused: []string{release + "VersionParseError"}, NoCommand: true})
+	all = append(all, Row{Number: 1, What: "2026.3 with a tag that names none", Wish: Glance("2026.3", "latest", ""), Refused: []string{release + "VersionParseError"}, Floor: []string{release + "VersionParseError"}, NoCommand: true})
 	for _, phase := range upgrade.Phases[:3] {
 		all = append(all,
 			Row{Number: 15, What: "abort in " + string(phase), Stored: walk(phase), Wish: Glance("2026.1", "2026.1", "")},

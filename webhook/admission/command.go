@@ -54,11 +54,11 @@ func (s subject) advice(v violation, only bool) []string {
 	}
 	switch {
 	case len(paragraphs) > 0:
-	case v.reason == NameTooLong && only:
+	case v.path == namePath && only:
 		p := patch{Metadata: &patchMetadata{Name: s.rename}}
-		paragraphs = append(paragraphs, fmt.Sprintf("Choose a shorter metadata.name in the manifest, or:\n  %s", s.command(p)))
-	case v.reason == NameTooLong:
-		paragraphs = append(paragraphs, "Choose a shorter metadata.name in the manifest.")
+		paragraphs = append(paragraphs, fmt.Sprintf("Choose another metadata.name in the manifest, or:\n  %s", s.command(p)))
+	case v.path == namePath:
+		paragraphs = append(paragraphs, "Choose another metadata.name in the manifest.")
 	case s.creates:
 		paragraphs = append(paragraphs, fmt.Sprintf("Set %s in the manifest to the release that the image holds.", s.kind.path(upgrade.FieldRelease)))
 	}
@@ -119,7 +119,7 @@ func (s subject) deeds(p patch) string {
 		}
 	}
 	if p.Metadata != nil {
-		deeds = append(deeds, "shorten metadata.name")
+		deeds = append(deeds, "change metadata.name")
 	}
 	if last := len(deeds) - 1; last > 0 {
 		return strings.Join(deeds[:last], ", ") + " and " + deeds[last]

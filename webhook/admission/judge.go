@@ -87,9 +87,9 @@ func (j *Judge) create(kind *Kind, r *request) (*admissionv1.AdmissionResponse, 
 	subject := subject{kind: kind, namespace: r.Namespace, name: object.Name, creates: true, stored: object.Desired, wished: object.Desired}
 	// The API server drops what a new object says about its own status.
 	violations := j.violations(kind, upgrade.State{}, nil, object.Desired)
-	if long := nameTooLong(object.Name); long != nil {
-		subject.rename = shortened(object.Name)
-		violations = append([]violation{*long}, violations...)
+	if unusable := unusableName(object.Name); len(unusable) > 0 {
+		subject.rename = usable(object.Name)
+		violations = append(unusable, violations...)
 	}
 	if len(violations) > 0 {
 		return deny(subject, violations)

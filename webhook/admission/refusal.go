@@ -3,6 +3,8 @@ package admission
 import (
 	"fmt"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -64,18 +66,43 @@ func (j *Judge) abortsTooLate(kind *Kind, s upgrade.State, before *upgrade.Desir
 		remedies: []upgrade.Remedy{remedy}}
 }
 
-func nameTooLong(name string) *violation {
-	if len(name) <= v1alpha1.MaxNameLength {
-		return nil
+const namePath = "metadata.name"
+
+var namePattern = regexp.MustCompile(v1alpha1.NamePattern)
+
+// unusableName lists why nothing could be named after an object. That there is
+// no name at all is for the API server to say.
+func unusableName(name string) []violation {
+	var all []violation
+	if len(name) > v1alpha1.MaxNameLength {
+		all = append(all, violation{reason: NameTooLong, path: namePath,
+			message: fmt.Sprintf("the name has %d characters, %d are possible: the Jobs of an upgrade are named after it (%s)",
+				len(name), v1alpha1.MaxNameLength, v1alpha1.JobName("…", upgrade.Contract))})
 	}
-	return &violation{reason: NameTooLong, path: "metadata.name",
-		message: fmt.Sprintf("the name has %d characters, %d are possible: the Jobs of an upgrade are named after it (%s)",
-			len(name), v1alpha1.MaxNameLength, v1alpha1.JobName("…", upgrade.Contract))}
+	if name != "" && !namePattern.MatchString(name) {
+		all = append(all, violation{reason: NameInvalid, path: namePath,
+			message: fmt.Sprintf("%.63q must begin with a letter and hold letters, digits and dashes alone: the Service is named after it", name)})
+	}
+	return all
 }
 
-// shortened is a name that would fit.
-func shortened(name string) string {
-	return strings.TrimRight(name[:v1alpha1.MaxNameLength], "-.")
+// usable is a name that would do instead.
+func usable(name string) string {
+	name = strings.TrimLeft(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(name)), "-")
+	if name == "" || name[0] <= '9' {
+		name = "x" + name
+	}
+	return strings.TrimRight(name[:min(len(name), v1alpha1.MaxNameLength)], "-")
+}
+
+// onlyName is whether nothing but the name is wrong.
+func onlyName(violations []violation) bool {
+	return !slices.ContainsFunc(violations, func(v violation) bool { return v.path != namePath })
 }
 
 // deny answers with every violation. kubectl shows the causes of an Invalid
@@ -90,7 +117,7 @@ func deny(s subject, violations []violation) (*admissionv1.AdmissionResponse, Ve
 	var messages []string
 	for _, v := range violations {
 		message := string(v.reason) + ": " + v.message
-		for _, advice := range s.advice(v, len(violations) == 1) {
+		for _, advice := range s.advice(v, onlyName(violations)) {
 			if !said[advice] {
 				said[advice] = true
 				message += "\n" + advice

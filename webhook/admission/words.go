@@ -33,6 +33,7 @@ const (
 // the policy makes it one, and otherwise a warning.
 const (
 	NameTooLong           Reason = "NameTooLong"
+	NameInvalid           Reason = "NameInvalid"
 	AbortWhileContracting        = upgrade.AbortWhileContracting
 )
 

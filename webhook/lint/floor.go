@@ -74,7 +74,7 @@ func readSchema(text []byte) (kind string, schema *spec.Schema, err error) {
 }
 
 // refuses lists what is wrong with the shape of an object.
-func (f *floor) refuses(raw []byte, isNew bool) ([]Finding, error) {
+func (f *floor) refuses(raw []byte) ([]Finding, error) {
 	var object map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
 		return nil, fmt.Errorf("read object: %w", err)
@@ -84,7 +84,7 @@ func (f *floor) refuses(raw []byte, isNew bool) ([]Finding, error) {
 	for _, problem := range validate.NewSchemaValidator(f.schema, nil, "", strfmt.Default).Validate(object).Errors {
 		found = append(found, ofShape(problem))
 	}
-	return append(found, ofFields("", object, f.schema, isNew)...), nil
+	return append(found, ofFields("", object, f.schema)...), nil
 }
 
 // dropNulls takes out what is said to be nothing, as the API server does where
@@ -162,13 +162,13 @@ func ofShape(problem error) Finding {
 
 // ofFields lists the fields that a schema does not have, which the API server
 // drops and kubectl refuses, and the values that break a rule.
-func ofFields(path string, value any, schema *spec.Schema, isNew bool) []Finding {
+func ofFields(path string, value any, schema *spec.Schema) []Finding {
 	var found []Finding
 	switch value := value.(type) {
 	case map[string]any:
 		for _, v := range validationsOf(schema) {
-			if r := rules[v.rule]; r.holds != nil && !r.holds(value, isNew) {
-				found = append(found, invalid(strings.Trim(path+"."+r.field, "."), v.message))
+			if r := rules[v.rule]; r.holds != nil && !r.holds(value) {
+				found = append(found, invalid(path, v.message))
 			}
 		}
 		if len(schema.Properties) == 0 && schema.AdditionalProperties == nil {
@@ -179,11 +179,11 @@ func ofFields(path string, value any, schema *spec.Schema, isNew bool) []Finding
 			property, known := schema.Properties[key]
 			switch {
 			case known:
-				found = append(found, ofFields(below, value[key], &property, isNew)...)
+				found = append(found, ofFields(below, value[key], &property)...)
 			case schema.AdditionalProperties == nil || schema.AdditionalProperties.Schema == nil:
 				found = append(found, unknown(below))
 			default:
-				found = append(found, ofFields(below, value[key], schema.AdditionalProperties.Schema, isNew)...)
+				found = append(found, ofFields(below, value[key], schema.AdditionalProperties.Schema)...)
 			}
 		}
 	case []any:
@@ -191,7 +191,7 @@ func ofFields(path string, value any, schema *spec.Schema, isNew bool) []Finding
 			return nil
 		}
 		for i, item := range value {
-			found = append(found, ofFields(fmt.Sprintf("%s[%d]", path, i), item, schema.Items.Schema, isNew)...)
+			found = append(found, ofFields(fmt.Sprintf("%s[%d]", path, i), item, schema.Items.Schema)...)
 		}
 	}
 	return found

@@ -102,7 +102,7 @@ func (l *Linter) Judge(raw []byte) (Judgement, bool, error) {
 			Message: fmt.Sprintf("%s: %s has no version %q: write %s/%s", UnknownVersion, kind.Kind, version, kind.Group, kind.Version)}}
 		return j, true, nil
 	}
-	floor, err := l.floors[kind.Kind].refuses(raw, l.options.Installed == "")
+	floor, err := l.floors[kind.Kind].refuses(raw)
 	if err != nil {
 		return j, true, err
 	}

@@ -15,32 +15,25 @@ import (
 var rules = map[string]rule{
 	`has(self.tag) || has(self.digest)`:                                                                                                                  {},
 	`oldSelf.hasValue() || self.metadata.name.size() <= 51`:                                                                                              {},
-	`oldSelf.hasValue() || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')`:                                                                   {holds: namesAService, field: "metadata.name"},
+	`oldSelf.hasValue() || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')`:                                                                   {},
+	`oldSelf.hasValue() || self.spec.openStackRelease.matches('^[0-9]{4}[.][12]$')`:                                                                      {},
+	`self.spec.openStackRelease == oldSelf.spec.openStackRelease || self.spec.openStackRelease.matches('^[0-9]{4}[.][12]$')`:                             {},
 	`self.all(section, section.matches(r'^[^\s\[\]]+$') && self[section].all(option, option.matches(r'^[^\s=:\[\]#;]+$')))`:                              {holds: holdsSingleWords},
 	`!(has(self.maxSurge) && has(self.maxUnavailable) && string(self.maxSurge) in ['0', '0%'] && string(self.maxUnavailable) in ['0', '0%'])`:            {holds: canMove},
 	`!has(oldSelf.status) || !has(oldSelf.status.upgradePhase) || size(oldSelf.status.upgradePhase) == 0 || self.spec.database == oldSelf.spec.database`: {},
 }
 
-// rule is the question to a value, and the field below it that it is about.
+// rule is the question to a value.
 type rule struct {
-	holds func(self map[string]any, isNew bool) bool
-	field string
+	holds func(self map[string]any) bool
 }
 
 var (
-	serviceName = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
 	sectionName = regexp.MustCompile(`^[^\s\[\]]+$`)
 	optionName  = regexp.MustCompile(`^[^\s=:\[\]#;]+$`)
 )
 
-// namesAService leaves alone a name that the API server will make up.
-func namesAService(self map[string]any, isNew bool) bool {
-	metadata, _ := self["metadata"].(map[string]any)
-	name, _ := metadata["name"].(string)
-	return !isNew || name == "" || serviceName.MatchString(name)
-}
-
-func holdsSingleWords(self map[string]any, _ bool) bool {
+func holdsSingleWords(self map[string]any) bool {
 	for section, options := range self {
 		if !sectionName.MatchString(section) {
 			return false
@@ -55,7 +48,7 @@ func holdsSingleWords(self map[string]any, _ bool) bool {
 	return true
 }
 
-func canMove(self map[string]any, _ bool) bool {
+func canMove(self map[string]any) bool {
 	zero := func(value any) bool { return slices.Contains([]string{"0", "0%"}, fmt.Sprint(value)) }
 	return !zero(self["maxSurge"]) || !zero(self["maxUnavailable"])
 }

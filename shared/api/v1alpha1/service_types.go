@@ -10,6 +10,10 @@ import (
 // made from it is a label value, and those end at 63 characters.
 const MaxNameLength = 63 - len("-db-contract")
 
+// NamePattern is what a name looks like: the Service is named after it, and
+// cannot hold a dot or begin with a digit.
+const NamePattern = `^[a-z]([-a-z0-9]*[a-z0-9])?$`
+
 // ImageSpec names the container image that runs both the API and the
 // database Jobs.
 //
