@@ -60,9 +60,9 @@ cluster-test: ## The test cluster itself: what runs, what survives, and that not
 	go test -tags cluster -count=1 -timeout 60m -v -run '$(RUN)' ./test/cluster/...
 
 .PHONY: bench
-bench: ## Benchmarks of the planner, the webhook and a reconcile (BENCHTIME=5s for calmer figures)
+bench: ## Every benchmark, and one table of what was measured beside the goals (BENCHTIME=5s for calmer figures)
 	export KUBEBUILDER_ASSETS; KUBEBUILDER_ASSETS=$$($(call binaries,$(envtest))); \
-	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
+	go run ./test/bench -benchtime $(BENCHTIME) -run '$(RUN)'
 
 .PHONY: lint
 lint: ## golangci-lint with .golangci.yml, import rules and formatting included
