@@ -11,6 +11,7 @@ BUILDER    ?= $(firstword $(shell command -v docker podman 2>/dev/null) docker)
 BUILD_ARGS ?=
 BENCHTIME  ?= 1s
 RUN        ?= .
+FUZZTIME   ?= 1m
 
 # Tools and the parts of a cluster are built from Go modules once and kept under the user's cache directory; what is
 # printed is the directory they lie in.
@@ -63,6 +64,11 @@ cluster-test: ## The test cluster itself: what runs, what survives, and that not
 bench: ## Every benchmark, and one table of what was measured beside the goals (BENCHTIME=5s for calmer figures)
 	export KUBEBUILDER_ASSETS; KUBEBUILDER_ASSETS=$$($(call binaries,$(envtest))); \
 	go run ./test/bench -benchtime $(BENCHTIME) -run '$(RUN)'
+
+.PHONY: fuzz
+fuzz: ## Fuzz the parsers and the decoder of reviews (FUZZTIME=1m each); what is kept lies in testdata/fuzz
+	for target in shared/release:FuzzParse shared/image:FuzzParse shared/image:FuzzReleaseOfTag webhook/admission:FuzzReview; do \
+	  go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) ./$${target%:*}; done
 
 .PHONY: lint
 lint: ## golangci-lint with .golangci.yml, import rules and formatting included

@@ -28,7 +28,7 @@ type Reference struct {
 // the last slash, so a registry port is never taken for one.
 func Parse(text string) (Reference, error) {
 	rest, digest, hasDigest := strings.Cut(text, "@")
-	if hasDigest && !strings.Contains(digest, ":") {
+	if hasDigest && !legalDigest(digest) {
 		return Reference{}, fmt.Errorf("image %q: %q is not a digest: it must look like sha256:…", short(text), short(digest))
 	}
 	ref := Reference{Repository: rest, Digest: digest}
@@ -38,7 +38,7 @@ func Parse(text string) (Reference, error) {
 			return Reference{}, fmt.Errorf("image %q: %q is not a tag", short(text), short(ref.Tag))
 		}
 	}
-	if ref.Repository == "" || strings.ContainsAny(ref.Repository, " \t\r\n@") {
+	if ref.Repository == "" || strings.ContainsFunc(ref.Repository, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return Reference{}, fmt.Errorf("image %q has no repository", short(text))
 	}
 	return ref, nil
@@ -99,6 +99,18 @@ func legalTag(tag string) bool {
 		}
 	}
 	return true
+}
+
+// legalDigest follows the grammar of registries: an algorithm, a colon, and
+// what it made.
+func legalDigest(digest string) bool {
+	algorithm, encoded, ok := strings.Cut(digest, ":")
+	made := func(text, besides string) bool {
+		return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+			return (r < '0' || r > '9') && (r < 'a' || r > 'z') && !strings.ContainsRune(besides, r)
+		})
+	}
+	return ok && made(algorithm, "+._-") && made(encoded, "ABCDEFGHIJKLMNOPQRSTUVWXYZ=_-")
 }
 
 func short(text string) string {

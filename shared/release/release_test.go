@@ -3,6 +3,7 @@ package release
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -62,7 +63,7 @@ func TestNextIsAlwaysAtDistanceOne(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	pattern := regexp.MustCompile(Pattern)
-	for _, seed := range []string{"2026.1", "2026.3", "", "２０２６.１", "2026.1\n"} {
+	for _, seed := range []string{"2026.1", "2026.3", "", "２０２６.１", "2026.1\n", "9999.2", "0000.1", "2026.1\x00", "+026.1"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -70,8 +71,17 @@ func FuzzParse(f *testing.F) {
 		if (err == nil) != pattern.MatchString(text) {
 			t.Fatalf("Parse and the pattern disagree on %q", text)
 		}
-		if err == nil && r.String() != text {
+		if err != nil {
+			if r != (Release{}) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 400 {
+				t.Fatalf("%q is refused with %v and %q", text, r, err)
+			}
+			return
+		}
+		if r.String() != text {
 			t.Fatalf("%q comes back as %q", text, r)
+		}
+		if Distance(r, r) != 0 || Distance(r, r.Next()) != 1 || Distance(r.Next(), r) != -1 {
+			t.Fatalf("%q is not one step before %s", text, r.Next())
 		}
 	})
 }
