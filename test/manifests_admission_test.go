@@ -62,7 +62,7 @@ func TestTheWebhookIsAskedAboutOurKindsOnlyAndFailsClosed(t *testing.T) {
 }
 
 // The API server's own evaluator decides here whether the webhook would be called.
-func TestTheWebhookIsCalledWhenTheSpecIsWrittenAndNotOtherwise(t *testing.T) {
+func TestTheWebhookIsCalledWhenReleaseOrImageIsWrittenAndNotOtherwise(t *testing.T) {
 	stored := func(change func(metadata, spec map[string]any)) *unstructured.Unstructured {
 		object := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Glance",
@@ -84,10 +84,23 @@ func TestTheWebhookIsCalledWhenTheSpecIsWrittenAndNotOtherwise(t *testing.T) {
 		old, new *unstructured.Unstructured
 		called   bool
 	}{
-		"a new object":                     {new: same, called: true},
-		"a changed release":                {old: same, new: stored(func(_, spec map[string]any) { spec["openStackRelease"] = "2026.2" }), called: true},
-		"a changed tag":                    {old: same, new: stored(func(_, spec map[string]any) { spec["image"].(map[string]any)["tag"] = "2026.2" }), called: true},
-		"a field that is added":            {old: same, new: stored(func(_, spec map[string]any) { spec["deployment"] = map[string]any{"replicas": int64(2)} }), called: true},
+		"a new object":                   {new: same, called: true},
+		"a changed release":              {old: same, new: stored(func(_, spec map[string]any) { spec["openStackRelease"] = "2026.2" }), called: true},
+		"a changed tag":                  {old: same, new: stored(func(_, spec map[string]any) { spec["image"].(map[string]any)["tag"] = "2026.2" }), called: true},
+		"a changed digest":               {old: same, new: stored(func(_, spec map[string]any) { spec["image"].(map[string]any)["digest"] = "sha256:a" }), called: true},
+		"a tag that is taken off":        {old: same, new: stored(func(_, spec map[string]any) { delete(spec["image"].(map[string]any), "tag") }), called: true},
+		"a deprecated field that begins": {old: same, new: stored(func(_, spec map[string]any) { spec["apiServer"] = map[string]any{"workers": int64(2)} }), called: true},
+		"replicas":                       {old: same, new: stored(func(_, spec map[string]any) { spec["deployment"] = map[string]any{"replicas": int64(2)} })},
+		"another part of apiServer":      {old: same, new: stored(func(_, spec map[string]any) { spec["apiServer"] = map[string]any{"command": []any{"x"}} })},
+		"a release where none was":       {old: stored(func(_, spec map[string]any) { delete(spec, "openStackRelease") }), new: same, called: true},
+		"a label of what has no image": {old: stored(func(_, spec map[string]any) { delete(spec, "image") }), new: stored(func(metadata, spec map[string]any) {
+			delete(spec, "image")
+			metadata["labels"] = map[string]any{"a": "b"}
+		})},
+		"a kind without a release": {old: stored(func(_, spec map[string]any) { delete(spec, "openStackRelease") }), new: stored(func(_, spec map[string]any) {
+			delete(spec, "openStackRelease")
+			spec["image"].(map[string]any)["tag"] = "2026.2"
+		}), called: true},
 		"nothing at all":                   {old: same, new: stored(nil)},
 		"a label":                          {old: same, new: stored(func(metadata, _ map[string]any) { metadata["labels"] = map[string]any{"a": "b"} })},
 		"a finalizer that is taken off":    {old: same, new: stored(func(metadata, _ map[string]any) { delete(metadata, "finalizers") })},
@@ -128,4 +141,6 @@ func review(old, updated *unstructured.Unstructured) *admission.VersionedAttribu
 func TestTheNameOfTheWebhookBelongsToOurGroup(t *testing.T) {
 	configuration := one[*admissionregistrationv1.ValidatingWebhookConfiguration](t, build(t, "base"))
 	assert.True(t, strings.HasSuffix(configuration.Webhooks[0].Name, "."+v1alpha1.GroupVersion.Group))
+	assert.Equal(t, configuration.Name+"."+v1alpha1.GroupVersion.Group, configuration.Webhooks[0].Name, "what people read when nobody answers is what to look at, and what to delete")
+	assert.Equal(t, configuration.Webhooks[0].ClientConfig.Service.Name, configuration.Name)
 }
