@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"net/url"
 	"time"
 
 	"github.com/c5c3/openstack-upgrade/test/traffic/ledger"
@@ -30,97 +29,76 @@ func newClient(name, base string, keep bool, books *ledger.Ledger) *client {
 	return &client{name: name, base: base, books: books, http: &http.Client{Transport: transport, Timeout: patience}}
 }
 
+// row is something that was created and must be found again.
 type row struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 }
 
-type page struct {
-	Images []row  `json:"images"`
-	Next   string `json:"next"`
-}
-
-func (c *client) create(ctx context.Context, name string) (made row, err error) {
-	body := map[string]string{"name": name, "disk_format": "raw", "container_format": "bare"}
-	err = c.do(ctx, "create", http.MethodPost, "/v2/images", body, http.StatusCreated, &made, func() error {
-		if made.ID == "" || made.Name != name {
-			return fmt.Errorf("asked for an image %s and got %+v", name, made)
-		}
-		return nil
-	})
-	return made, err
-}
-
-func (c *client) read(ctx context.Context, kind string, wanted row) error {
-	var found row
-	return c.do(ctx, kind, http.MethodGet, "/v2/images/"+wanted.ID, nil, http.StatusOK, &found, func() error {
-		if found != wanted {
-			return fmt.Errorf("asked for %+v and got %+v", wanted, found)
-		}
-		return nil
-	})
-}
-
-func (c *client) list(ctx context.Context, wanted row) error {
-	var found page
-	return c.do(ctx, "list", http.MethodGet, "/v2/images?name="+url.QueryEscape(wanted.Name), nil, http.StatusOK, &found, func() error {
-		if len(found.Images) != 1 || found.Images[0] != wanted {
-			return fmt.Errorf("%s is not in its list: %+v", wanted.Name, found.Images)
-		}
-		return nil
-	})
+// call is one request and what must come back.
+type call struct {
+	kind, method, path string
+	header             map[string]string
+	body               any
+	want               int
+	into               any
+	// check refuses an answer that is well-formed and wrong.
+	check func(http.Header) error
 }
 
 // do sends one request and books it. A transport error, another status than the wanted one and an answer that check
 // refuses all count as failed.
-func (c *client) do(ctx context.Context, kind, method, path string, body any, want int, into any, check func() error) error {
+func (c *client) do(ctx context.Context, one call) error {
 	began := time.Now()
-	err := c.once(ctx, method, path, body, want, into)
+	header, err := c.once(ctx, one)
 	took := time.Since(began)
-	if err == nil && check != nil {
-		err = check()
+	if err == nil && one.check != nil {
+		err = one.check(header)
 	}
 	if err != nil {
-		err = fmt.Errorf("%s, %s %s after %s: %w", c.name, method, path, took.Round(time.Millisecond), err)
+		err = fmt.Errorf("%s, %s %s after %s: %w", c.name, one.method, one.path, took.Round(time.Millisecond), err)
 	}
-	c.books.Enter(time.Now(), kind, took, err)
+	c.books.Enter(time.Now(), one.kind, took, err)
 	return err
 }
 
-func (c *client) once(ctx context.Context, method, path string, body any, want int, into any) error {
+func (c *client) once(ctx context.Context, one call) (http.Header, error) {
 	var content io.Reader
-	if body != nil {
-		raw, err := json.Marshal(body)
+	if one.body != nil {
+		raw, err := json.Marshal(one.body)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		content = bytes.NewReader(raw)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, c.base+path, content)
+	request, err := http.NewRequestWithContext(ctx, one.method, c.base+one.path, content)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
+	for name, value := range one.header {
+		request.Header.Set(name, value)
+	}
 	// The library repeats a read whose connection was cut; a client without that would have seen a failure.
 	attempts := 0
 	request = request.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { attempts++ }}))
 	response, err := c.http.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer response.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(response.Body, 8<<20))
 	if err != nil {
-		return fmt.Errorf("read the answer: %w", err)
+		return nil, fmt.Errorf("read the answer: %w", err)
 	}
 	if attempts > 1 {
-		return fmt.Errorf("the connection was cut %d time(s) before the answer came", attempts-1)
+		return nil, fmt.Errorf("the connection was cut %d time(s) before the answer came", attempts-1)
 	}
-	if response.StatusCode != want {
-		return fmt.Errorf("%s: %.200s", response.Status, bytes.TrimSpace(raw))
+	if response.StatusCode != one.want {
+		return nil, fmt.Errorf("%s: %.200s", response.Status, bytes.TrimSpace(raw))
 	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		return fmt.Errorf("read the answer: %w: %.200s", err, raw)
+	if err := json.Unmarshal(raw, one.into); err != nil {
+		return nil, fmt.Errorf("read the answer: %w: %.200s", err, raw)
 	}
-	return nil
+	return response.Header, nil
 }

@@ -3,43 +3,52 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/c5c3/openstack-upgrade/test/traffic/ledger"
 )
 
-// rows are the images that were answered for.
-type rows struct {
+// service is an API as its clients use it. What fails is in the books already when a deed returns.
+type service interface {
+	// turn asks for something new, for what came of it, and for something older.
+	turn(ctx context.Context, c *client, n int)
+	// sweep looks once more for everything that was answered for.
+	sweep(ctx context.Context, c *client)
+	// created is how many rows were answered for.
+	created() int
+}
+
+// kept are things that were answered for.
+type kept[T any] struct {
 	mu   sync.Mutex
-	list []row
+	list []T
 }
 
-func (r *rows) add(made row) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.list = append(r.list, made)
+func (k *kept[T]) add(made T) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.list = append(k.list, made)
 }
 
-func (r *rows) all() []row {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]row(nil), r.list...)
+func (k *kept[T]) all() []T {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return append([]T(nil), k.list...)
 }
 
-// older picks an image made before, another one each time, so that what was written by one release is read by the next.
-func (r *rows) older(n int) (row, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.list) == 0 {
-		return row{}, false
+// older picks one made before, another one each time, so that what was written by one release is read by the next.
+func (k *kept[T]) older(n int) (one T, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.list) == 0 {
+		return one, false
 	}
-	return r.list[(n*7919)%len(r.list)], true
+	return k.list[(n*7919)%len(k.list)], true
 }
 
 // send lets the workers make round after round at the wanted rate, until ctx ends; then what is under way ends.
-func send(ctx context.Context, o options, books *ledger.Ledger, made *rows) {
+func send(ctx context.Context, o options, books *ledger.Ledger, asked service) {
 	turns := make(chan int)
 	var workers sync.WaitGroup
 	for i := range o.workers {
@@ -52,7 +61,7 @@ func send(ctx context.Context, o options, books *ledger.Ledger, made *rows) {
 		workers.Go(func() {
 			for turn := range turns {
 				// The end of the traffic is not the end of a request: it is let finish.
-				round(context.WithoutCancel(ctx), c, turn, made)
+				asked.turn(context.WithoutCancel(ctx), c, turn)
 			}
 		})
 	}
@@ -76,43 +85,4 @@ func send(ctx context.Context, o options, books *ledger.Ledger, made *rows) {
 	}
 	close(turns)
 	workers.Wait()
-}
-
-var began = time.Now().Unix()
-
-// round creates an image, reads it, finds it in a list, and reads an older one. What fails is in the books already.
-func round(ctx context.Context, c *client, turn int, made *rows) {
-	created, err := c.create(ctx, fmt.Sprintf("traffic-%d-%d", began, turn))
-	if err == nil {
-		_ = c.read(ctx, "read", created)
-		_ = c.list(ctx, created)
-	}
-	if before, ok := made.older(turn); ok {
-		_ = c.read(ctx, "read older", before)
-	}
-	if err == nil {
-		made.add(created)
-	}
-}
-
-// sweep lists everything and looks for every image that was answered for.
-func sweep(c *client, made *rows, books *ledger.Ledger) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	there := map[row]bool{}
-	for path := "/v2/images?limit=200"; path != ""; {
-		var found page
-		if err := c.do(ctx, "sweep", http.MethodGet, path, nil, http.StatusOK, &found, nil); err != nil {
-			break
-		}
-		for _, r := range found.Images {
-			there[r] = true
-		}
-		path = found.Next
-	}
-	for _, r := range made.all() {
-		if !there[r] {
-			books.Lose(time.Now(), fmt.Sprintf("image %s (%s) was created and is not listed any more", r.Name, r.ID))
-		}
-	}
 }

@@ -57,11 +57,11 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func drive(t *testing.T, a *api, change func(*options)) (ledger.Summary, string) {
+func drive(t *testing.T, a http.Handler, change func(*options)) (ledger.Summary, string) {
 	t.Helper()
 	server := httptest.NewServer(a)
 	defer server.Close()
-	o := options{url: server.URL, workers: 4, rate: 200, duration: 1200 * time.Millisecond, maxRequests: 100_000}
+	o := options{api: imageAPI, url: server.URL, workers: 4, rate: 200, duration: 1200 * time.Millisecond, maxRequests: 100_000}
 	if change != nil {
 		change(&o)
 	}
@@ -125,7 +125,8 @@ func TestItEndsByItself(t *testing.T) {
 }
 
 func TestNonsenseIsRefusedInOneLine(t *testing.T) {
-	for _, line := range []string{"", "--url=nowhere", "--url=http://a --rate=0", "--url=http://a --workers=0", "--url=http://a --duration=0s", "--what"} {
+	for _, line := range []string{"", "--url=nowhere", "--url=http://a --rate=0", "--url=http://a --workers=0", "--url=http://a --duration=0s", "--what",
+		"--url=http://a --api=compute", "--url=http://a --api=identity"} {
 		if _, err := parse(strings.Fields(line)); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v", line, err)
 		}
