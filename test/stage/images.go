@@ -45,18 +45,8 @@ func (s *Stage) readLoaded() (loaded, error) {
 // the references that changed.
 func (s *Stage) loadImages(ctx context.Context) (changed map[string]bool, err error) {
 	changed = map[string]bool{}
-	for _, name := range []string{image.MariaDB, image.GlanceBookworm, image.GlanceTrixie} {
-		ref, err := image.Ref(name)
-		if err != nil {
-			return nil, err
-		}
-		tar, err := image.Ensure(ctx, s.Say, name)
-		if err != nil {
-			return nil, err
-		}
-		if changed[ref], err = s.Load(ctx, ref, tar); err != nil {
-			return nil, err
-		}
+	if err := s.loadPackaged(ctx, image.MariaDB, image.GlanceBookworm, image.GlanceTrixie); err != nil {
+		return nil, err
 	}
 	for ref, dockerfile := range map[string]string{WebhookImage: "Dockerfile.webhook", ControllerImage: "Dockerfile.controller"} {
 		tar, err := image.Build(ctx, s.Say, s.path(dockerfile), s.Root, ref, nil)
@@ -73,6 +63,29 @@ func (s *Stage) loadImages(ctx context.Context) (changed map[string]bool, err er
 	}
 	changed[TrafficImage], err = s.Load(ctx, TrafficImage, tar)
 	return changed, err
+}
+
+// LoadKeystone puts the images of Keystone into the node, for who needs them.
+func (s *Stage) LoadKeystone(ctx context.Context) error {
+	return s.loadPackaged(ctx, image.KeystoneBookworm, image.KeystoneTrixie)
+}
+
+// loadPackaged makes images of Debian's packages, once, and puts them into the node.
+func (s *Stage) loadPackaged(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		ref, err := image.Ref(name)
+		if err != nil {
+			return err
+		}
+		tar, err := image.Ensure(ctx, s.Say, name)
+		if err != nil {
+			return err
+		}
+		if _, err := s.Load(ctx, ref, tar); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Load puts an image into the node unless it is there already, and tells whether it did.

@@ -37,8 +37,13 @@ var Glances = Kind{
 	list:  func() client.ObjectList { return &v1alpha1.GlanceList{} },
 }
 
-// kinds are all of them.
-var kinds = []Kind{Glances}
+// Keystones are the other kind. Its tags name the releases.
+var Keystones = Kind{
+	Name: "Keystone", Resource: "keystones", Repository: "localhost/keystone",
+	HeadsBefore: []string{"29e87d24a316", "e25ffa003242"}, HeadsAfter: []string{"47147121", "c88cdce8f248"},
+	empty: func() Object { return &v1alpha1.Keystone{} },
+	list:  func() client.ObjectList { return &v1alpha1.KeystoneList{} },
+}
 
 // Of is the same stage, looking at objects of another kind.
 func (s *Stage) Of(kind Kind) *Stage {
