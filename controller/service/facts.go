@@ -67,6 +67,19 @@ func (s Step) Means(exit int) Meaning {
 	return Failure
 }
 
+func (s Step) unwalked(what string) []string {
+	var found []string
+	if s.OnlyIf != nil {
+		found = append(found, what+" only if a command agrees")
+	}
+	for _, exit := range slices.Sorted(maps.Keys(s.Exits)) {
+		if s.Means(exit) != Failure {
+			found = append(found, fmt.Sprintf("%s: exit code %d means %s", what, exit, s.Means(exit)))
+		}
+	}
+	return found
+}
+
 // Side is where a step stands to the rolling update.
 type Side string
 
@@ -146,21 +159,13 @@ func (f Facts) Faults() []string {
 // service with an empty list can be added with nothing but its facts and its
 // rendering.
 func (f Facts) Unwalked() []string {
-	var found []string
+	found := f.Sync.unwalked("the sync")
 	for _, phase := range upgrade.Phases {
 		step, runs := f.Phases[phase]
-		_, wanted := upgrade.PhaseTask(phase)
-		if wanted && !runs {
+		if _, wanted := upgrade.PhaseTask(phase); wanted && !runs {
 			found = append(found, fmt.Sprintf("phase %s without a Job", phase))
 		}
-		if step.OnlyIf != nil {
-			found = append(found, fmt.Sprintf("phase %s only if a command agrees", phase))
-		}
-		for _, exit := range slices.Sorted(maps.Keys(step.Exits)) {
-			if step.Means(exit) != Failure {
-				found = append(found, fmt.Sprintf("phase %s: exit code %d means %s", phase, exit, step.Means(exit)))
-			}
-		}
+		found = append(found, step.unwalked("phase "+string(phase))...)
 	}
 	if len(f.Rollout) > 1 {
 		found = append(found, fmt.Sprintf("%d Deployments rolled in order", len(f.Rollout)))

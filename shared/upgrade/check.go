@@ -241,6 +241,8 @@ func outOfStep(s State, d Desired, wanted release.Release) string {
 	switch {
 	case steps && !names(s, d) && runs(s.InstalledImage, d.Image):
 		return fmt.Sprintf("%s → %s with the image unchanged (%s): nothing would migrate; change both together", s.Installed, d.Release, d.Image)
+	case stays && d.ByTag && runs(s.AbortedImage, d.Image):
+		return fmt.Sprintf("image %s is on record with another release, it is not a build of %s; set the image back to %s", d.Image, inWords(s.Installed, "the installed image"), orUnknown(s.InstalledImage))
 	case stays && runs(s.AbortedImage, d.Image):
 		return fmt.Sprintf("image %s was the target of the upgrade that was aborted, it is not a build of %s; set the image back to %s", d.Image, s.Installed, orUnknown(s.InstalledImage))
 	}

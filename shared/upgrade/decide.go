@@ -3,6 +3,8 @@ package upgrade
 import (
 	"cmp"
 	"fmt"
+
+	"github.com/c5c3/openstack-upgrade/shared/image"
 )
 
 // Step is the one thing that a decision asks for.
@@ -68,7 +70,7 @@ func Decide(s State, d Desired, o Observed) Decision {
 	}
 	switch {
 	case Aborts(s, d):
-		return abort(s, o)
+		return abort(s, d, o)
 	case s.Walking():
 		return walk(s, d, o)
 	case names(s, d):
@@ -186,6 +188,9 @@ func refuse(s State, o Observed, r *Rejection) Decision {
 	if r.Record {
 		decision.Serve = ""
 	}
+	if s.Ahead != "" && !s.Walking() && len(r.Remedies) > 0 {
+		decision.Database.Remedies = r.Remedies[:1]
+	}
 	decision.Event = unlessReported(o, r.Reason, r.Message)
 	return decision
 }
@@ -244,11 +249,11 @@ func attempt(s State, d Desired, o Observed) int64 {
 // record. A contract that has completed cannot be taken back, so it is
 // promoted, and the law then sees the wish for what it is: a downgrade. That
 // holds in any phase: a status that was lost may be behind its own contract.
-func abort(s State, o Observed) Decision {
+func abort(s State, d Desired, o Observed) Decision {
 	if contract := o.Jobs[Contract]; contract.Standing == Current {
 		switch contract.Progress {
 		case Complete:
-			return promote(s)
+			return promote(s, d)
 		case Ending:
 			return wait(s, o, fmt.Sprintf("the abort comes too late, Job %s is completing", contract.Name), false)
 		case Pending, Running, Failed:
@@ -306,7 +311,7 @@ func walk(s State, d Desired, o Observed) Decision {
 	}
 	job := o.Jobs[task]
 	if job.Standing == Current && job.Progress == Complete && (!changed || task == Contract) {
-		return advance(s, task)
+		return advance(s, d, task)
 	}
 	if changed {
 		return replace(s, d, o, task)
@@ -377,9 +382,9 @@ func orConfirming(held string) string {
 }
 
 // advance records that a phase's task is complete.
-func advance(s State, task Task) Decision {
+func advance(s State, d Desired, task Task) Decision {
 	if task == Contract {
-		return promote(s)
+		return promote(s, d)
 	}
 	to := s
 	to.Phase = next[s.Phase]
@@ -392,8 +397,17 @@ func advance(s State, task Task) Decision {
 		Event:    &Event{Reason: wordsOf[task].complete, Message: wordsOf[task].title + " complete: " + arrow(s)}}
 }
 
-func promote(s State) Decision {
-	return Decision{Step: Move, Next: promoted(s),
+// promote ends a walk. Where tags alone tell a release, an image that can be
+// asked for without one is remembered as what it is not: an abort may have come
+// too late, and would otherwise be taken for a patch of the new release.
+func promote(s State, d Desired) Decision {
+	to := promoted(s)
+	if before, err := image.Parse(s.InstalledImage); d.ByTag && err == nil {
+		if _, named := before.Release(); !named || before.Digest != "" {
+			to.AbortedImage = s.InstalledImage
+		}
+	}
+	return Decision{Step: Move, Next: to,
 		Database: Report{Ready: true, Reason: DatabaseSynced, Message: fmt.Sprintf("Schema is at %s", s.Target)},
 		Event:    &Event{Reason: UpgradeComplete, Message: "Upgrade complete: " + arrow(s)}}
 }

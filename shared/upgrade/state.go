@@ -69,7 +69,8 @@ type State struct {
 	TargetImage    string
 	// AbortedImage is the target image of the last aborted walk. With a tag
 	// that names no release nothing else tells that it is not a build of
-	// Installed.
+	// Installed. Where tags alone tell releases it is, after a walk that went
+	// through, the image from before, if it can be asked for without a tag.
 	AbortedImage string
 	// Ahead is the release that the schema has been, or is being, expanded for,
 	// where the tools of Installed cannot read such a schema: set when a walk

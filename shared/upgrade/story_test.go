@@ -226,6 +226,24 @@ func TestWholeWalksReadLikeThis(t *testing.T) {
 	add("stale-jobs-of-the-last-walk", stale, bump)
 	add("skip-and-downgrade", steady(), skipping.then(atOnce), asks("2025.2", "r:2025.2").then(reported(UpgradePathInvalid)), backward.then(reported(DowngradeNotSupported)))
 
+	keyed := func() world { return keyedAtRest("r:2026.1", 2) }
+	forward, back := turns("r:2026.2").then(atOnce), func(when func(*world) bool) chapter { return turns("r:2026.1").then(when) }
+	isAhead := reported(DowngradeNotSupported)
+	add("by-tag-fresh-install", world{replicas: 2, wish: keyed().wish})
+	add("by-tag-happy-path", keyed(), forward)
+	add("by-tag-patch-bump", keyed(), turns("r:2026.1-p1").then(atOnce))
+	for _, m := range moments {
+		if strings.HasSuffix(m.name, "running") || m.name == "expanding-pending" || m.name == "rolling-half" || m.name == "contracting-complete" {
+			add("by-tag-abort-"+m.name, keyed(), forward, back(m.when))
+		}
+	}
+	add("by-tag-abort-patch-forward", keyed(), forward, back(job(Migrate, Running)), turns("r:2026.1-p1").then(isAhead), turns("r:2026.2-p1").then(isAhead))
+	add("by-tag-abort-restored", keyed(), forward, back(job(Migrate, Running)), restored().then(isAhead))
+	add("by-tag-abort-status-lost", keyed(), forward, loss.then(job(Migrate, Running)), back(atOnce))
+	add("by-tag-opaque-to-named", keyedAtRest("r@sha256:a", 2), turns("r@sha256:c").then(atOnce), turns("r:2026.2").then(func(w *world) bool { return w.state.InstalledImage == "r@sha256:c" }))
+	add("by-tag-opaque-is-named", keyedAtRest("r@sha256:a", 2), turns("r:2026.1@sha256:a").then(atOnce))
+	add("by-tag-opaque-in-a-walk", keyed(), forward, turns("r@sha256:c").then(job(Migrate, Running)), back(reported(UpgradeTargetChanged)))
+
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
 			got := tell(t, story.from, story.chapters...)

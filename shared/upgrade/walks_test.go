@@ -163,7 +163,7 @@ func (w *world) legal() bool {
 	rolledOut := Held(w.api.observe(w.api.config, int32(w.replicas)), w.state.TargetImage) == ""
 	contract := w.job(Contract)
 	contracts := contract.exists && !contract.foreign && contract.work.To == "2026.2"
-	if contracts && contract.work != WorkOf(w.state, w.wish, Contract) {
+	if contracts && contract.work != WorkOf(w.state, w.asked(), Contract) {
 		return false
 	}
 	sync := w.job(Sync)
@@ -182,7 +182,7 @@ func (w *world) legal() bool {
 		if alone.wrong() != "" {
 			return false
 		}
-		if task := Tasks[i]; job.exists && !job.foreign && (job.progress == Ending || job.progress == Complete) && job.work == WorkOf(w.state, w.wish, task) {
+		if task := Tasks[i]; job.exists && !job.foreign && (job.progress == Ending || job.progress == Complete) && job.work == WorkOf(w.state, w.asked(), task) {
 			alone.schema.after(task, truth[job.work.Image])
 			if alone.schema != w.schema && task != Sync {
 				w.schema = alone.schema
@@ -195,16 +195,16 @@ func (w *world) legal() bool {
 // deploymentsPlayed are stages on the way from one image to the other.
 func deploymentsPlayed(note State) []playedDeployment {
 	const before, after = "r:2026.1", "r:2026.2"
-	all := []playedDeployment{{}, {exists: true, seen: true, image: before, config: 1, pods: [6]playedPod{{before, 1, ready}}}}
+	all := []playedDeployment{{}, {exists: true, seen: true, image: before, config: 1, pods: [6]playedPod{{image: before, config: 1, stage: ready}}}}
 	rolled := upgrading(RollingUpdate)
 	rolled.Attempt = 2
 	for _, pods := range [][6]playedPod{
-		{{after, 1, ready}},
-		{{before, 1, terminating}, {after, 1, ready}},
+		{{image: after, config: 1, stage: ready}},
+		{{image: before, config: 1, stage: terminating}, {image: after, config: 1, stage: ready}},
 	} {
 		all = append(all, playedDeployment{exists: true, seen: true, image: after, config: 1, note: rolled, pods: pods})
 	}
-	again := playedDeployment{exists: true, image: "r:2026.2-p1", config: 1, note: note, pods: [6]playedPod{{"r:2026.2-p1", 1, ready}}}
+	again := playedDeployment{exists: true, image: "r:2026.2-p1", config: 1, note: note, pods: [6]playedPod{{image: "r:2026.2-p1", config: 1, stage: ready}}}
 	all[1].note = installed("2026.1", before)
 	return append(all, again)
 }
@@ -229,7 +229,7 @@ func jobsPlayed(w *world) [][4]playedJob {
 }
 
 func classesPlayed(w *world, task Task, progress ...Progress) []playedJob {
-	work := WorkOf(w.state, w.wish, task)
+	work := WorkOf(w.state, w.asked(), task)
 	stale, last := work, Work{Task: task, From: "2025.2", To: "2026.1", Image: "r:2026.1"}
 	stale.Attempt--
 	all := []playedJob{{}, {exists: true, leaving: true, work: stale, progress: Running}}
@@ -283,7 +283,7 @@ func TestChanceFindsNoWrongWorld(t *testing.T) {
 				happened(strings.ToUpper(act.says))
 			case chance < steps/4:
 				seen, o := w, w.observe()
-				decision := Decide(w.state, w.wish, o)
+				decision := Decide(w.state, w.asked(), o)
 				for range 1 + random.IntN(3) {
 					move()
 				}

@@ -38,9 +38,10 @@ type playedJob struct {
 }
 
 type playedPod struct {
-	image  string
-	config int8
-	stage  stage
+	image   string
+	config  int8
+	stage   stage
+	release string // what it was rendered for; empty: what the image holds
 }
 
 type stage int8
@@ -53,12 +54,13 @@ const (
 )
 
 type playedDeployment struct {
-	exists bool
-	image  string
-	config int8
-	seen   bool
-	note   State
-	pods   [6]playedPod
+	exists  bool
+	image   string
+	config  int8
+	seen    bool
+	note    State
+	pods    [6]playedPod
+	release string
 }
 
 // schema is what the database holds: the newest release that each half of a
@@ -70,6 +72,7 @@ type schema struct{ expanded, migrated, contracted string }
 var truth = map[string]string{
 	"r:2026.1": "2026.1", "r:2026.1-p1": "2026.1", "r:stable": "2026.1",
 	"r:2026.2": "2026.2", "r:2026.2-p1": "2026.2", "r:next": "2026.2", "r:newer": "2026.2",
+	"r@sha256:a": "2026.1", "r@sha256:c": "2026.1", "r:2026.1@sha256:a": "2026.1",
 	"r:2027.1": "2027.1", "r:2025.2": "2025.2", "r:stable@sha256:a": "2026.1", "r:2026.2@sha256:b": "2026.2",
 }
 
@@ -91,8 +94,23 @@ func (w *world) ask(release, image string) {
 	if w.wish.Release == release && w.wish.Image == ref(image) {
 		return
 	}
-	w.wish = Desired{Release: release, Image: ref(image), Generation: w.wish.Generation + 1}
+	w.wish.Release, w.wish.Image = release, ref(image)
+	w.wish.Generation++
 }
+
+// asked is the wish as the planner is given it.
+func (w *world) asked() Desired {
+	d := w.wish
+	if d.ByTag {
+		d = Tagged(w.state, w.wish.Image, w.wish.Generation)
+		d.Facts = w.wish.Facts
+	}
+	return d
+}
+
+// renderedFor is the release noted on pods: that of the state they were rendered
+// at, which is what the image holds wherever an image names its release.
+func renderedFor(noted, image string) string { return cmp.Or(noted, truth[image]) }
 
 func (w *world) reconfigure() { w.config++; w.wish.Generation++ }
 
@@ -143,7 +161,7 @@ func (w *world) observe() Observed {
 			job.Standing = Foreign
 		case played.leaving:
 			job.Standing = Leaving
-		case played.work == WorkOf(w.state, w.wish, task):
+		case played.work == WorkOf(w.state, w.asked(), task):
 			job.Standing = Current
 		}
 		if played.progress == Failed {
@@ -162,7 +180,7 @@ func (w *world) observe() Observed {
 }
 
 func (a *playedDeployment) observe(config int8, replicas int32) Deployment {
-	d := Deployment{Name: "glance", Replicas: replicas, Image: a.image, Release: truth[a.image], Unobserved: !a.seen, Unrendered: a.config != config}
+	d := Deployment{Name: "glance", Replicas: replicas, Image: a.image, Release: renderedFor(a.release, a.image), Unobserved: !a.seen, Unrendered: a.config != config}
 	if a.exists {
 		d.Standing = Current
 	}
@@ -171,10 +189,10 @@ func (a *playedDeployment) observe(config int8, replicas int32) Deployment {
 			continue
 		}
 		d.Pods++
-		if release := truth[pod.image]; !slices.Contains(d.Releases, release) {
+		if release := renderedFor(pod.release, pod.image); !slices.Contains(d.Releases, release) {
 			d.Releases = append(d.Releases, release)
 		}
-		outdated := pod.image != a.image || pod.config != a.config
+		outdated := a.outdated(pod)
 		if outdated {
 			d.Outdated = append(d.Outdated, fmt.Sprintf("glance-%d", i))
 		}
@@ -195,7 +213,7 @@ func (a *playedDeployment) observe(config int8, replicas int32) Deployment {
 // reconcile takes one look and does what was decided.
 func (w *world) reconcile() Decision {
 	o := w.observe()
-	decision := Decide(w.state, w.wish, o)
+	decision := Decide(w.state, w.asked(), o)
 	w.apply(decision, o)
 	return decision
 }
@@ -205,7 +223,7 @@ func (w *world) apply(decision Decision, o Observed) {
 	case Move:
 		w.state = decision.Next
 	case RunJob:
-		*w.job(decision.Task) = playedJob{exists: true, work: WorkOf(w.state, w.wish, decision.Task), config: w.config, progress: Pending}
+		*w.job(decision.Task) = playedJob{exists: true, work: WorkOf(w.state, w.asked(), decision.Task), config: w.config, progress: Pending}
 	case DeleteJob:
 		for _, task := range decision.Delete {
 			w.job(task).remove()
@@ -213,8 +231,13 @@ func (w *world) apply(decision Decision, o Observed) {
 	case Wait:
 	}
 	if image := decision.Serve; image != "" {
-		if !w.api.exists || w.api.image != image || w.api.config != w.config {
-			w.api.exists, w.api.seen, w.api.image, w.api.config, w.api.note = true, false, image, w.config, Note(w.state, o)
+		note := Note(w.state, o)
+		release := cmp.Or(note.Target, note.Installed)
+		if !w.api.exists || w.api.image != image || w.api.config != w.config || renderedFor(w.api.release, image) != release {
+			w.api.exists, w.api.seen, w.api.image, w.api.config, w.api.note, w.api.release = true, false, image, w.config, note, ""
+			if truth[image] != release {
+				w.api.release = release
+			}
 		} else if !Noted(w.state, o) {
 			w.api.note = Note(w.state, o)
 		}
@@ -268,7 +291,7 @@ func (w *world) happenings() []happening {
 }
 
 func byStage(a, b playedPod) int {
-	return cmp.Or(cmp.Compare(b.stage, a.stage), cmp.Compare(a.image, b.image), cmp.Compare(a.config, b.config))
+	return cmp.Or(cmp.Compare(b.stage, a.stage), cmp.Compare(a.image, b.image), cmp.Compare(a.config, b.config), cmp.Compare(a.release, b.release))
 }
 
 // progress takes a Job one step on; what its pod does to the schema is done
@@ -307,6 +330,10 @@ func (s *schema) after(task Task, release string) {
 	}
 }
 
+func (a *playedDeployment) outdated(pod playedPod) bool {
+	return pod.image != a.image || pod.config != a.config || pod.release != a.release
+}
+
 // roll does one thing that a Deployment with maxSurge 1 and maxUnavailable 0
 // would do.
 func (a *playedDeployment) roll(replicas int) {
@@ -329,17 +356,16 @@ func (a *playedDeployment) roll(replicas int) {
 		if pod.stage == ready {
 			available++
 		}
-		if pod.image == a.image && pod.config == a.config {
+		if !a.outdated(pod) {
 			updated++
 		}
 	}
 	if updated < replicas && active <= replicas && free >= 0 {
-		a.pods[free] = playedPod{a.image, a.config, starting}
+		a.pods[free] = playedPod{a.image, a.config, starting, a.release}
 		return
 	}
 	for i, pod := range a.pods {
-		old := pod.image != a.image || pod.config != a.config
-		if old && (pod.stage == starting || pod.stage == ready && available > replicas) {
+		if a.outdated(pod) && (pod.stage == starting || pod.stage == ready && available > replicas) {
 			a.pods[i].stage = terminating
 			return
 		}
@@ -358,8 +384,11 @@ func (w *world) wrong() string {
 			continue
 		}
 		release := truth[job.work.Image]
-		if release != job.work.To {
+		if release != job.work.To && job.work.To != Unnamed {
 			return fmt.Sprintf("%s for %s runs with an image of %s", task, job.work.To, release)
+		}
+		if task == Sync && job.progress == Running && w.wish.Facts.ReadsOwnSchemaOnly && release < w.schema.expanded {
+			return fmt.Sprintf("sync of %s runs on a schema that %s has expanded", release, w.schema.expanded)
 		}
 		if job.progress == Running && (task == Migrate && w.schema.expanded < release || task == Contract && w.schema.migrated < release) {
 			return fmt.Sprintf("%s of %s runs on a schema that is not ready for it", task, release)
@@ -384,26 +413,30 @@ func (w *world) wrong() string {
 // unsettled says why a world in which nothing more happens is not where it
 // should be, empty when it is.
 func (w *world) unsettled() string {
-	if rejection := Check(w.state, w.wish); rejection != nil {
+	if rejection := Check(w.state, w.asked()); rejection != nil {
 		return unless(w.reported == rejection.Reason && !w.ready, "the rejection is not told")
 	}
 	for i, task := range Tasks {
 		job := w.jobs[i]
-		if job.progress == Failed && job.work == WorkOf(w.state, w.wish, task) && w.reported == wordsOf[task].failed {
+		if job.progress == Failed && job.work == WorkOf(w.state, w.asked(), task) && w.reported == wordsOf[task].failed {
 			return unless(!w.ready, "a failure that is ready")
 		}
 	}
 	image := w.wish.Image.String()
-	want := State{Installed: w.wish.Release, InstalledImage: image, AbortedImage: w.state.AbortedImage, Attempt: w.state.Attempt}
+	if s := w.state; s.Ahead != "" && !s.Walking() {
+		d := w.api.observe(w.config, int32(w.replicas))
+		return unless(w.reported == DowngradeNotSupported && !w.ready && s.InstalledImage == image && Held(d, image) == "", "the schema is ahead, and that is not told, or nobody serves")
+	}
+	want := State{Installed: w.asked().Release, InstalledImage: image, AbortedImage: w.state.AbortedImage, Attempt: w.state.Attempt}
 	d := w.api.observe(w.config, int32(w.replicas))
 	switch {
 	case w.state != want:
-		return fmt.Sprintf("the state is %+v, the wish %+v", w.state, w.wish)
+		return fmt.Sprintf("the state is %+v, the wish %+v", w.state, w.asked())
 	case !w.ready || w.reported != DatabaseSynced:
 		return "the schema is not told to be ready"
 	case Held(d, image) != "":
 		return "the pods are not there: " + Held(d, image)
-	case w.job(Sync).progress != Complete || w.job(Sync).work != WorkOf(w.state, w.wish, Sync):
+	case w.job(Sync).progress != Complete || w.job(Sync).work != WorkOf(w.state, w.asked(), Sync):
 		return "the sync has not run"
 	}
 	return ""

@@ -69,6 +69,7 @@ func TestAJobOfAnEarlierWalkBetweenTheSameReleasesDoesNotCount(t *testing.T) {
 	s.glance(build.Lockstep("2026.2")).record(walking(upgrade.Expanding)).start()
 	s.await("the first walk to migrate", in(upgrade.Migrating))
 	first := s.awaitJob(upgrade.Expand, "to complete", isComplete)
+	s.awaitJob(upgrade.Migrate, "to exist", exists)
 	s.controller.Kill(t)
 	s.deleteJob(upgrade.Migrate)
 	s.awaitNoPod(upgrade.Migrate)

@@ -334,7 +334,9 @@ type ServiceStatus struct {
 	ExpandedRelease string `json:"expandedRelease,omitempty"`
 
 	// AbortedImage is the target image of the last upgrade that was aborted.
-	// It is never taken for a build of the installed release.
+	// It is never taken for a build of the installed release. For a kind whose
+	// image tag names the release it may also be the image before the last
+	// upgrade, if it can be asked for without such a tag.
 	//
 	// +optional
 	AbortedImage string `json:"abortedImage,omitempty"`
