@@ -23,7 +23,7 @@ var metric = regexp.MustCompile(`openstack_upgrade_[a-z_]+`)
 
 func TestAlertsAskForMetricsThatTheBinariesExport(t *testing.T) {
 	exported := map[string]bool{}
-	eachFile(t, func(_ goPackage, _ string, file *ast.File) []string {
+	eachFile(t, func(_ goPackage, _, _ string, file *ast.File) []string {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
 				text, err := strconv.Unquote(literal.Value)

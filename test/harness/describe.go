@@ -27,7 +27,7 @@ func (e *Env) Describe(ctx context.Context, namespace string) string {
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 8, 2, ' ', 0)
 	for _, chapter := range []func(context.Context, io.Writer, string) error{
-		e.describeGlances, e.describeDeployments, e.describeJobs, e.describePods, e.describeEvents,
+		e.describeGlances, e.describeKeystones, e.describeDeployments, e.describeJobs, e.describePods, e.describeEvents,
 	} {
 		if err := chapter(ctx, w, namespace); err != nil {
 			fmt.Fprintf(w, "cannot list: %v\n", err)
@@ -49,6 +49,23 @@ func (e *Env) describeGlances(ctx context.Context, w io.Writer, namespace string
 		fmt.Fprintf(w, "Glance %s\twants %s %s\tinstalled %s %s\ttarget %s %s\tphase %s\tgeneration %d/%d\t%s\n", g.Name,
 			g.Spec.OpenStackRelease, g.Spec.Image.Reference(), s.InstalledRelease, s.InstalledImage, s.TargetRelease, s.TargetImage,
 			cmp.Or(s.UpgradePhase, "-"), s.ObservedGeneration, g.Generation, deleting(&g))
+		for _, c := range s.Conditions {
+			fmt.Fprintf(w, "  %s=%s\t%s\t%s\n", c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	return nil
+}
+
+func (e *Env) describeKeystones(ctx context.Context, w io.Writer, namespace string) error {
+	var list v1alpha1.KeystoneList
+	if err := e.Client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	for _, k := range list.Items {
+		s := k.Status
+		fmt.Fprintf(w, "Keystone %s\twants %s\tinstalled %s %s\ttarget %s %s\tphase %s\texpanded %s\tgeneration %d/%d\t%s\n", k.Name,
+			k.Spec.Image.Reference(), s.InstalledRelease, s.InstalledImage, s.TargetRelease, s.TargetImage,
+			cmp.Or(s.UpgradePhase, "-"), cmp.Or(s.ExpandedRelease, "-"), s.ObservedGeneration, k.Generation, deleting(&k))
 		for _, c := range s.Conditions {
 			fmt.Fprintf(w, "  %s=%s\t%s\t%s\n", c.Type, c.Status, c.Reason, c.Message)
 		}

@@ -290,6 +290,61 @@ func TestAKeystoneIsRefusedByTheSameLaw(t *testing.T) {
 	}
 }
 
+func TestAKeystonePassesTheSameGate(t *testing.T) {
+	s := openKeystone(t)
+	finish := s.script(upgrade.Migrate, harness.Hang())
+	s.keystone("2026.2").recorded(upgradingKeystone(upgrade.Migrating))
+	s.start()
+	s.awaitDeployment("the old pods to serve", rolledTo(oldKeystone))
+	let := s.scriptImage(api, ":2026.1", harness.Lost())
+	s.awaitPod(upgrade.Migrate, "to run", runs)
+	finish()
+	s.awaitDeployment("the new pods to serve", rolledTo(nextKeystone))
+	held := tells(upgrade.UpgradeRollingUpdate, "pods of the previous template are left: "+name)
+	s.wait("the words of the gate", held)
+	s.holdsFor(1500*time.Millisecond, "the gate", held)
+	require.Nil(t, s.job(upgrade.Contract), "contract has not begun")
+	let()
+	s.wait("the upgrade to end", restsAt("2026.2"))
+}
+
+func TestAKeystoneIsRepairedLikeAnyOther(t *testing.T) {
+	t.Run("a typo in the tag", func(t *testing.T) {
+		s := openKeystone(t)
+		s.scriptImage(upgrade.Expand, ":2026.2-typo", harness.NeverPull("no such image"))
+		s.keystone("2026.1").recorded(atKeystone)
+		s.start()
+		s.wait("the Keystone to rest", restsAt("2026.1"))
+		s.ask("2026.2-typo")
+		s.wait("the kubelet's words", tells(upgrade.ExpandInProgress, "no such image"))
+		s.ask("2026.2")
+		s.wait("the upgrade to end", restsAt("2026.2"))
+	})
+	t.Run("a Job that has failed", func(t *testing.T) {
+		s := openKeystone(t)
+		repair := s.script(upgrade.Migrate, harness.Fail(1, "no"))
+		s.keystone("2026.2").recorded(upgradingKeystone(upgrade.Migrating))
+		s.start()
+		s.wait("the failure", tells(upgrade.MigrateFailed, "delete Job "+name+"-db-migrate to retry, or set the image back to "+oldKeystone+" to abort"))
+		repair()
+		s.deleteJob(upgrade.Migrate)
+		s.wait("the upgrade to end", restsAt("2026.2"))
+	})
+	t.Run("a Job of an earlier walk does not count", func(t *testing.T) {
+		s := openKeystone(t)
+		s.keystone("2026.2").recorded(upgradingKeystone(upgrade.Expanding))
+		s.start()
+		s.wait("the upgrade to end", restsAt("2026.2"))
+		first := s.job(upgrade.Expand)
+		s.controller.Kill(t)
+		again := upgradingKeystone(upgrade.Expanding)
+		again.Attempt = 2
+		s.recorded(again)
+		s.start()
+		s.awaitJob(upgrade.Expand, "of the second walk", func(j *batchv1.Job) string { return lacks(j.UID != first.UID, "it is still that of the first") })
+	})
+}
+
 func TestAKeystoneWithoutATagIsTrustedAndNeverSyncedBesideANamedOne(t *testing.T) {
 	s := openKeystone(t).keystone(digest)
 	s.start()
