@@ -66,7 +66,7 @@ func (r *Reconciler) configure(ctx context.Context, w render.Workload, seen obse
 		})
 	}
 	if !ours(seen.config, w) {
-		found.names = append(found.names, takenBy("ConfigMap", seen.config))
+		found.names = append(found.names, takenBy("ConfigMap", seen.config, w.Owner))
 		return nil
 	}
 	if merged, changes := render.MergeConfigMap(seen.config, rendered); changes {
@@ -87,7 +87,7 @@ func (r *Reconciler) serve(ctx context.Context, s upgrade.State, image string, w
 			return err
 		}
 	case !ours(seen.address, w):
-		found.names = append(found.names, takenBy("Service", seen.address))
+		found.names = append(found.names, takenBy("Service", seen.address, w.Owner))
 	default:
 		if merged, changes := render.MergeService(seen.address, address); changes {
 			if err := r.update(ctx, merged); err != nil {
@@ -104,7 +104,7 @@ func (r *Reconciler) serve(ctx context.Context, s upgrade.State, image string, w
 			return r.update(ctx, merged)
 		})
 	case !ours(seen.deployment, w):
-		found.names = append(found.names, takenBy("Deployment", seen.deployment))
+		found.names = append(found.names, takenBy("Deployment", seen.deployment, w.Owner))
 	case seen.deployment.DeletionTimestamp == nil:
 		if merged, changes := render.Merge(seen.deployment, rendered, !upgrade.Noted(s, seen.Observed)); changes {
 			return r.update(ctx, merged)
@@ -165,7 +165,7 @@ func (r *Reconciler) create(ctx context.Context, object, live client.Object, fou
 		if mend == nil {
 			return errTaken
 		}
-		found.names = append(found.names, takenBy(kind, live))
+		found.names = append(found.names, takenBy(kind, live, *metav1.GetControllerOf(object)))
 		return nil
 	}
 	if live.GetLabels()[render.LabelManagedBy] == render.ManagedBy {
@@ -200,21 +200,25 @@ func kindOf(object client.Object) string {
 }
 
 // takenBy names an object that is not ours, and whose it is if that can be told.
-func takenBy(kind string, child client.Object) string {
+func takenBy(kind string, child client.Object, we metav1.OwnerReference) string {
 	name := kind + " " + child.GetName()
-	if owner := ownerOf(child); owner != "" {
+	if owner := ownerOf(child, we); owner != "" {
 		return name + " (of " + owner + ")"
 	}
 	return name
 }
 
-// ownerOf is who controls an object, such as "Keystone identity"; empty when
-// nobody does.
-func ownerOf(child client.Object) string {
-	if controller := metav1.GetControllerOf(child); controller != nil {
-		return controller.Kind + " " + controller.Name
+// ownerOf is who controls an object that is not ours, such as "Keystone
+// identity"; empty when nobody does.
+func ownerOf(child client.Object, we metav1.OwnerReference) string {
+	controller := metav1.GetControllerOf(child)
+	switch {
+	case controller == nil:
+		return ""
+	case controller.Kind == we.Kind && controller.Name == we.Name:
+		return "the " + we.Kind + " of this name that was there before"
 	}
-	return ""
+	return controller.Kind + " " + controller.Name
 }
 
 // controlled tells whether the object itself, not a namesake before it,

@@ -218,7 +218,7 @@ func (r *Reconciler) observeJob(ctx context.Context, w render.Workload, work upg
 	rendered := render.Job(w, work)
 	switch {
 	case !controlled(job, w):
-		found.Standing, found.Owner = upgrade.Foreign, ownerOf(job)
+		found.Standing, found.Owner = upgrade.Foreign, ownerOf(job, w.Owner)
 		seen.again = sooner(seen.again, foreignPause)
 		return found
 	case job.DeletionTimestamp != nil:
@@ -293,7 +293,7 @@ func observeDeployment(s upgrade.State, w render.Workload, seen *observation) {
 	}
 	switch {
 	case !ours(live, w):
-		d.Standing, d.Owner = upgrade.Foreign, ownerOf(live)
+		d.Standing, d.Owner = upgrade.Foreign, ownerOf(live, w.Owner)
 		seen.again = sooner(seen.again, foreignPause)
 		return
 	case live.DeletionTimestamp != nil:

@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	decision := upgrade.Decide(state, desired, seen.Observed)
+	decision := r.decide(object, state, desired, seen.Observed)
 
 	taken, err := r.act(ctx, state, desired, decision, workload, seen)
 	switch {
@@ -113,14 +113,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			job.Name, job.Standing = render.Job(workload, upgrade.WorkOf(state, desired, task)).Name, upgrade.Foreign
 			seen.Jobs[task] = job
 		}
-		decision = upgrade.Decide(state, desired, seen.Observed)
+		decision = r.decide(object, state, desired, seen.Observed)
 		decision.Step = upgrade.Wait
 		if len(taken.names) > 0 && !decision.Database.Ready {
 			decision.Database.Message += "; held up by " + strings.Join(taken.names, ", ") + ", which belongs to somebody else"
 			decision.Database.Trouble = true
 		}
 	}
-	r.commands(&decision, object)
 	pause, err := r.record(ctx, object, workload, decision, seen, taken.names)
 	switch {
 	case settles(err):
@@ -153,14 +152,17 @@ func (r *Reconciler) load(ctx context.Context, request ctrl.Request) (service.Ob
 	return object, nil
 }
 
-// commands puts what to type behind a message that speaks of ways out.
-func (r *Reconciler) commands(decision *upgrade.Decision, object service.Object) {
+// decide asks the planner, and puts what to type behind a message that speaks
+// of ways out.
+func (r *Reconciler) decide(object service.Object, s upgrade.State, d upgrade.Desired, o upgrade.Observed) upgrade.Decision {
+	decision := upgrade.Decide(s, d, o)
 	for _, remedy := range decision.Database.Remedies {
 		decision.Database.Message += fmt.Sprintf(". To %s: %s", remedy.Purpose, r.Service.Command(object, remedy))
 	}
 	if len(decision.Database.Remedies) > 0 {
 		decision.Database.Message += ". After a restore: " + r.Service.Forget(object)
 	}
+	return decision
 }
 
 // complain puts a refused write into the conditions that it belongs to: it

@@ -7,6 +7,7 @@ package service
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -88,7 +89,8 @@ func (s Service) patch(object Object, where string, change map[string]any) strin
 	if err != nil {
 		return "" // texts and nothing else marshal
 	}
-	return fmt.Sprintf("kubectl patch %s %s -n %s%s --type=merge -p '%s'", s.Name, object.GetName(), object.GetNamespace(), where, text)
+	quoted := strings.ReplaceAll(string(text), "'", `'\''`)
+	return fmt.Sprintf("kubectl patch %s %s -n %s%s --type=merge -p '%s'", s.Name, object.GetName(), object.GetNamespace(), where, quoted)
 }
 
 // owner makes the object the controller of its children, so that they go when
