@@ -363,6 +363,38 @@ func TestSlowLargeBodiesDoNotHoldUpSmallOnes(t *testing.T) {
 	assert.Equal(t, http.StatusOK, code)
 }
 
+// Small or large, a body that comes a byte at a time is cut and counted, and
+// whoever sends it hears why.
+func TestABodyThatDripsInIsCut(t *testing.T) {
+	t.Parallel()
+	pair := mint.Valid(t, 1, time.Hour)
+	w := start(t, nil, Config{}, pair)
+	for _, length := range []int{len(deletion), maxBody} {
+		t.Run(fmt.Sprint(length), func(t *testing.T) {
+			connection, err := tls.Dial("tcp", w.ReviewAddress(), &tls.Config{RootCAs: mint.Pool(pair), ServerName: "localhost"})
+			require.NoError(t, err)
+			defer func() { _ = connection.Close() }()
+			_, err = fmt.Fprintf(connection, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", ReviewPath, length)
+			require.NoError(t, err)
+			go func() {
+				for range 100 {
+					if _, err := connection.Write([]byte(" ")); err != nil {
+						return
+					}
+					time.Sleep(200 * time.Millisecond)
+				}
+			}()
+			require.NoError(t, connection.SetReadDeadline(time.Now().Add(2*readTimeout)))
+			response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+			require.NoError(t, err)
+			defer func() { _ = response.Body.Close() }()
+			assert.Equal(t, http.StatusRequestTimeout, response.StatusCode)
+			assert.True(t, response.Close)
+		})
+	}
+	w.metric(t, MetricDecisions+`{kind="other",operation="other",reason="TooSlow",verdict="error"} 2`)
+}
+
 type buggy struct{}
 
 func (buggy) Review([]byte) (*admissionv1.AdmissionReview, admission.Decision, error) {
