@@ -76,6 +76,8 @@ type KeystoneSpec struct {
 	// FernetKeysSecretRef is the Secret whose keys (0, 1, …) are the fernet keys
 	// that tokens are made with. They appear as files in
 	// /etc/keystone/fernet-keys and follow the Secret. Only the kubelet reads it.
+	// Without it the image must bring keys of its own, or extraConfig another
+	// token provider.
 	//
 	// +optional
 	FernetKeysSecretRef *SecretReference `json:"fernetKeysSecretRef,omitempty"`
