@@ -122,7 +122,7 @@ func recordFault(s State) string {
 		return fmt.Sprintf("target release %q is recorded without a phase", s.Target)
 	}
 	for _, recorded := range []struct{ name, text string }{{"installed", s.Installed}, {"target", s.Target}, {"expanded", s.Ahead}} {
-		if recorded.text == "" || (recorded.text == Unnamed && recorded.text == s.Installed) {
+		if recorded.text == "" || (s.Installed == Unnamed && recorded.text == Unnamed) {
 			continue
 		}
 		if _, err := release.Parse(recorded.text); err != nil {

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -63,7 +62,7 @@ func TestAnObjectAtRestCostsNothingForTenMinutes(t *testing.T) {
 	calls, err := on.ControllerCalls(began.mark, bystander.Namespace)
 	require.NoError(t, err)
 	for _, c := range calls {
-		t.Log(fmt.Sprintf("%s %s %s (%d)", c.At.Format(time.TimeOnly), c.What(), c.Name, c.Code))
+		t.Logf("%s %s %s (%d)", c.At.Format(time.TimeOnly), c.What(), c.Name, c.Code)
 	}
 	assert.Empty(t, calls, "the controller called for an object at rest")
 	now := get(t, bystander.Key())

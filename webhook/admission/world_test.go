@@ -83,11 +83,10 @@ func (h hook) post(t testing.TB, body []byte) (int, []byte) {
 	return response.StatusCode, answer
 }
 
-// glance, steady and walking are those of the table.
+// glance and steady are those of the table.
 var (
-	glance  = rows.Glance
-	steady  = rows.Steady
-	walking = rows.Walking
+	glance = rows.Glance
+	steady = rows.Steady
 )
 
 // creation and update are the requests that the API server makes of an edit.

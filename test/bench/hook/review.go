@@ -26,7 +26,7 @@ func Large(size int) build.GlanceOption {
 			g.Status.Conditions = append(g.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAllReady,
 				Message: "everything is as it was asked to be", LastTransitionTime: metav1.Unix(1_750_000_000, 0)})
 		}
-		fields := &metav1.FieldsV1{Raw: []byte(`{"f:spec":{".":{},"f:openStackRelease":{},"f:image":{".":{},"f:repository":{},"f:tag":{}},"f:deployment":{".":{},"f:replicas":{}}}}`)}
+		fields := metav1.NewFieldsV1(`{"f:spec":{".":{},"f:openStackRelease":{},"f:image":{".":{},"f:repository":{},"f:tag":{}},"f:deployment":{".":{},"f:replicas":{}}}}`)
 		for i := 0; ; i++ {
 			if text, err := json.Marshal(g); err != nil || len(text) >= size-200 {
 				return
