@@ -33,7 +33,9 @@ type Hook struct {
 }
 
 // URL is where the API server is told to send reviews.
-func (h *Hook) URL() string { return "https://" + h.Address + server.ReviewPath }
+func (h *Hook) URL() string {
+	return strings.Replace("https://"+h.Address+server.ReviewPath, "127.0.0.1", "localhost", 1) // the name in the certificate
+}
 
 // Start builds the webhook as it is shipped and runs it until the test ends. It has the memory limit of the manifest
 // and, so that a rate is a rate per core, as many cores as given.
