@@ -20,11 +20,16 @@ import (
 
 // ProductPods lists the pods of the webhook or the controller that are not ending.
 func (s *Stage) ProductPods(ctx context.Context, name string) ([]corev1.Pod, error) {
+	pods, err := s.everyPod(ctx, name)
+	return slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }), err
+}
+
+func (s *Stage) everyPod(ctx context.Context, name string) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	if err := s.Client.List(ctx, &pods, client.InNamespace(ProductNamespace), client.MatchingLabels{"app.kubernetes.io/name": name}); err != nil {
 		return nil, fmt.Errorf("list the pods of %s: %w", name, err)
 	}
-	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }), nil
+	return pods.Items, nil
 }
 
 // Restart rolls the webhook or the controller out anew and waits until that is done.
@@ -49,12 +54,18 @@ func (s *Stage) KillLeader(ctx context.Context) (string, error) {
 	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: ProductNamespace, Name: name}, &pod); err != nil {
 		return "", fmt.Errorf("find the controller that works: %w", err)
 	}
+	return name, s.Kill(ctx, &pod)
+}
+
+// Kill kills what runs in a pod as a crash would, or the kernel when memory runs out: nothing is given back, no
+// connection is ended in order, and nobody is told. The kubelet starts it again.
+func (s *Stage) Kill(ctx context.Context, pod *corev1.Pod) error {
 	for _, c := range pod.Status.ContainerStatuses {
 		if _, id, found := strings.Cut(c.ContainerID, "://"); found {
-			return name, s.inside(ctx, "ctr", "tasks", "kill", "--signal", "SIGKILL", id)
+			return s.inside(ctx, "ctr", "tasks", "kill", "--signal", "SIGKILL", id)
 		}
 	}
-	return "", fmt.Errorf("find the controller that works: pod %s has no container", name)
+	return fmt.Errorf("kill pod %s: it has no container", pod.Name)
 }
 
 // QuotaInForce looks whether a quota is counted.
@@ -68,14 +79,24 @@ func (s *Stage) QuotaInForce(namespace, name string) Look {
 	}
 }
 
-// Empty looks whether nothing is left in a namespace of all that this product or Kubernetes made there for it.
+// Empty looks whether nothing is left in a namespace of all that this product, its user or Kubernetes made there.
 func (s *Stage) Empty(namespace string) Look {
+	return s.noneOf(namespace, func() []client.ObjectList {
+		return append(children(), s.kind.list(), &appsv1.ReplicaSetList{}, &corev1.SecretList{})
+	})
+}
+
+// Bare looks whether nothing is left in a namespace of what the controller made there. The kind itself may be gone.
+func (s *Stage) Bare(namespace string) Look { return s.noneOf(namespace, children) }
+
+func children() []client.ObjectList {
+	return []client.ObjectList{&batchv1.JobList{}, &appsv1.DeploymentList{}, &corev1.PodList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}}
+}
+
+func (s *Stage) noneOf(namespace string, lists func() []client.ObjectList) Look {
 	return func(ctx context.Context) (bool, string, error) {
 		var left []string
-		for _, list := range []client.ObjectList{
-			s.kind.list(), &batchv1.JobList{}, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{},
-			&corev1.PodList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.SecretList{},
-		} {
+		for _, list := range lists() {
 			if err := s.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 				return false, err.Error(), nil
 			}

@@ -22,7 +22,7 @@ const (
 const ControllerUser = "system:serviceaccount:" + ProductNamespace + ":" + Controller
 
 // installProduct applies the production overlay and waits until every edit is judged: the certificate is issued, its
-// authority is in the webhook's configuration, and all pods are available.
+// authority is in the webhook's configuration, all pods are available, and an object is judged in a dry run.
 func (s *Stage) installProduct(ctx context.Context, changed map[string]bool) error {
 	// The tags stay the same from build to build, so a Deployment cannot see that its image is another.
 	var outdated []string
@@ -53,7 +53,14 @@ func (s *Stage) installProduct(ctx context.Context, changed map[string]bool) err
 			return err
 		}
 	}
-	return nil
+	// Replicas that are ready and trusted may still be out of reach for a moment: kube-proxy learns of them last.
+	asked := Glance{Namespace: "default", Name: "asked", Release: ReleaseBefore, Tag: TagBefore}.Manifest()
+	return s.Await(ctx, "an object to be judged", time.Minute, func(ctx context.Context) (bool, string, error) {
+		if err := s.do(ctx, asked, "create", "--dry-run=server", "-f", "-"); err != nil {
+			return false, err.Error(), nil
+		}
+		return true, "", nil
+	})
 }
 
 func (s *Stage) trusted(ctx context.Context) (bool, string, error) {

@@ -54,7 +54,7 @@ spec:
   openStackRelease: "%s"
   image:
     repository: %s
-    tag: %s
+    tag: "%s"
   database:
     secretRef:
       name: %s

@@ -6,10 +6,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/test/cluster/addons"
@@ -88,10 +91,11 @@ func (s *Stage) connect() error {
 		return err
 	}
 	s.layout.Bin = state.Bin
-	config, err := clientcmd.BuildConfigFromFlags("", s.layout.Kubeconfig())
+	config, err := s.config()
 	if err != nil {
-		return fmt.Errorf("read the cluster's kubeconfig: %w", err)
+		return err
 	}
+	log.SetLogger(logr.Discard()) // what a client library has to say is of no use here
 	config.QPS, config.Burst = 100, 200
 	config.UserAgent = "stage"
 	scheme := runtime.NewScheme()
@@ -105,6 +109,14 @@ func (s *Stage) connect() error {
 		return fmt.Errorf("make a client of the cluster: %w", err)
 	}
 	return nil
+}
+
+func (s *Stage) config() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", s.layout.Kubeconfig())
+	if err != nil {
+		return nil, fmt.Errorf("read the cluster's kubeconfig: %w", err)
+	}
+	return config, nil
 }
 
 // Kubeconfig and KubectlPath are what a person needs to look around.

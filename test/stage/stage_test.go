@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -78,5 +79,16 @@ func TestADatabaseNameThatIsNoNameIsRefused(t *testing.T) {
 		if _, err := (&Stage{}).Database(t.Context(), name); err == nil {
 			t.Errorf("%q is taken", name)
 		}
+	}
+}
+
+func TestCallsOfTheShippedWebhookAreCounted(t *testing.T) {
+	shipped, err := os.ReadFile("../../deploy/base/webhook/validating.yaml")
+	if err != nil || !strings.Contains(string(shipped), "- name: "+hookName+" ") {
+		t.Fatalf("the shipped configuration has no entry %s (%v)", hookName, err)
+	}
+	found := countedCall.FindStringSubmatch(`apiserver_admission_webhook_request_total{code="200",name="` + hookName + `",operation="UPDATE"} 918`)
+	if len(found) != 2 || found[1] != "918" {
+		t.Errorf("counted %v", found)
 	}
 }
