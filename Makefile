@@ -12,6 +12,7 @@ BUILD_ARGS ?=
 BENCHTIME  ?= 1s
 RUN        ?= .
 FUZZTIME   ?= 1m
+SERVICES   ?= glance
 
 # Tools and the parts of a cluster are built from Go modules once and kept under the user's cache directory; what is
 # printed is the directory they lie in.
@@ -21,8 +22,8 @@ module   = github.com/c5c3/openstack-upgrade
 
 ##@ See it
 .PHONY: demo
-demo: ## Walk a real Glance from one release to the next on a real one-node Kubernetes (as root); leaves the cluster up
-	go run ./test/demo
+demo: ## Walk a real Glance from one release to the next on a real one-node Kubernetes (as root; SERVICES=glance,keystone for both); leaves the cluster up
+	go run ./test/demo --services $(SERVICES)
 
 .PHONY: cluster-up
 cluster-up: ## Start the one-node Kubernetes of the demo and the end-to-end tests (as root)

@@ -30,6 +30,8 @@ type results struct {
 	refused     int
 	aborted     string
 	requests    ledger.Summary
+	// keystone is nil when only Glance was shown.
+	keystone *walked
 }
 
 // conclude lets the clients come to their end, prints what was counted, and fails if any of it is wrong.
@@ -61,19 +63,10 @@ func (d *demo) conclude(ctx context.Context) error {
 }
 
 func (r results) lines() []string {
-	var phases []string
-	var whole time.Duration
-	for _, span := range r.spans {
-		phases = append(phases, fmt.Sprintf("%s %.1fs", span.Phase, span.Took.Seconds()))
-		whole += span.Took
-	}
-	row := func(name, format string, args ...any) string {
-		return fmt.Sprintf("%-18s %s", name, fmt.Sprintf(format, args...))
-	}
 	lines := []string{
 		row("release", "%s → %s installed", stage.ReleaseBefore, r.installed),
 		row("database heads", "%s → %s", strings.Join(r.headsBefore, " "), strings.Join(r.headsAfter, " ")),
-		row("phases", "%s; %.1fs in all", strings.Join(phases, ", "), whole.Seconds()),
+		row("phases", "%s", durations(r.spans)),
 		row("refused edits", "%d", r.refused),
 		row("aborted", "%s", r.aborted),
 	}
@@ -81,7 +74,25 @@ func (r results) lines() []string {
 		lines = append(lines, row([]string{"writes", ""}[min(i, 1)], "%s", line))
 	}
 	lines = append(lines, "", r.requests.String())
-	return append(lines, r.requests.Lines()...)
+	lines = append(lines, r.requests.Lines()...)
+	if r.keystone != nil {
+		lines = append(append(lines, ""), r.keystone.lines()...)
+	}
+	return lines
+}
+
+func row(name, format string, args ...any) string {
+	return fmt.Sprintf("%-18s %s", name, fmt.Sprintf(format, args...))
+}
+
+func durations(spans []stage.Span) string {
+	var phases []string
+	var whole time.Duration
+	for _, span := range spans {
+		phases = append(phases, fmt.Sprintf("%s %.1fs", span.Phase, span.Took.Seconds()))
+		whole += span.Took
+	}
+	return fmt.Sprintf("%s; %.1fs in all", strings.Join(phases, ", "), whole.Seconds())
 }
 
 // wrong lists what is not as promised.
@@ -103,5 +114,8 @@ func (r results) wrong() []string {
 	must(r.requests.Failed == 0, "%d requests failed", r.requests.Failed)
 	must(r.requests.Lost == 0, "%d images were lost", r.requests.Lost)
 	must(r.requests.Sent >= fewestRequests, "only %d requests were sent, fewer than %d", r.requests.Sent, fewestRequests)
+	if r.keystone != nil {
+		wrong = append(wrong, r.keystone.wrong()...)
+	}
 	return wrong
 }

@@ -18,9 +18,21 @@ func promised() results {
 	}
 }
 
+func withAKeystone() results {
+	r := promised()
+	r.keystone = &walked{
+		installed: stage.KeystoneAfter, headsBefore: stage.Keystones.HeadsBefore, headsAfter: stage.Keystones.HeadsAfter,
+		spans: make([]stage.Span, 4), requests: ledger.Summary{Sent: fewestTokens},
+	}
+	return r
+}
+
 func TestTheDemoFailsWhenAnyNumberIsWrong(t *testing.T) {
 	if wrong := promised().wrong(); len(wrong) > 0 {
 		t.Fatalf("what was promised counts as wrong: %v", wrong)
+	}
+	if with := withAKeystone(); len(with.wrong()) > 0 {
+		t.Fatalf("what was promised of Keystone counts as wrong: %v", with.wrong())
 	}
 	for name, spoil := range map[string]func(*results){
 		"release":     func(r *results) { r.installed = stage.ReleaseBefore },
@@ -34,6 +46,12 @@ func TestTheDemoFailsWhenAnyNumberIsWrong(t *testing.T) {
 		"failed":      func(r *results) { r.requests.Failed = 1 },
 		"lost":        func(r *results) { r.requests.Lost = 1 },
 		"too few":     func(r *results) { r.requests.Sent-- },
+
+		"Keystone's release":  func(r *results) { *r = withAKeystone(); r.keystone.installed = "" },
+		"Keystone's heads":    func(r *results) { *r = withAKeystone(); r.keystone.headsAfter = r.keystone.headsBefore },
+		"Keystone's phases":   func(r *results) { *r = withAKeystone(); r.keystone.spans = nil },
+		"Keystone's failures": func(r *results) { *r = withAKeystone(); r.keystone.requests.Failed = 1 },
+		"Keystone's losses":   func(r *results) { *r = withAKeystone(); r.keystone.requests.Lost = 1 },
 	} {
 		r := promised()
 		spoil(&r)

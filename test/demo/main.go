@@ -1,6 +1,6 @@
 // Command demo shows the whole of it to a newcomer: on a real one-node Kubernetes, a real Glance goes from one release
 // to the next while clients create, read and list images without a pause. Edits that could never be walked are refused
-// where they are typed, and an upgrade that is under way is aborted. At the end stands what was counted; the command
+// where they are typed, and an upgrade that is under way is aborted; if it is asked for, a real Keystone follows. At the end stands what was counted; the command
 // fails when any of it is not as promised.
 package main
 
@@ -32,8 +32,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	name := flags.String("name", "dev", "")
+	services := flags.String("services", onlyGlance, "")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
-		return errors.New("it takes one flag, --name of the cluster (default dev)")
+		return errors.New("it takes two flags: --name of the cluster (default dev) and --services (glance, or glance,keystone)")
+	}
+	if *services != onlyGlance && *services != withKeystone {
+		return fmt.Errorf("--services=%s: say %s or %s", *services, onlyGlance, withKeystone)
 	}
 	d := &demo{out: out, glance: stage.Glance{Namespace: "openstack", Name: "images",
 		Release: stage.ReleaseBefore, Tag: stage.TagBefore, Replicas: 3}}
@@ -44,7 +48,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if d.stage, err = stage.Up(ctx, d.say, *name); err != nil {
 		return err
 	}
-	for _, act := range []func(context.Context) error{d.install, d.startTraffic, d.refusals, d.upgrade, d.abort, d.conclude} {
+	acts := []func(context.Context) error{d.install, d.startTraffic, d.refusals, d.upgrade, d.abort}
+	if *services == withKeystone {
+		acts = append(acts, d.keystone)
+	}
+	for _, act := range append(acts, d.conclude) {
 		if err := act(ctx); err != nil {
 			if ctx.Err() != nil {
 				return errors.New("stopped; `make demo` begins anew, `make cluster-down` ends the cluster")
@@ -54,6 +62,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	return nil
 }
+
+// What --services takes.
+const (
+	onlyGlance   = "glance"
+	withKeystone = "glance,keystone"
+)
 
 // demo is what the acts share, and what they found out for the summary.
 type demo struct {

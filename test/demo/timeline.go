@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/test/stage"
@@ -18,6 +19,7 @@ const everySoOften = 5 * time.Second
 // timeline prints a line for each change of phase or condition, and between them what is waited for and for how long.
 type timeline struct {
 	demo *demo
+	of   subject
 	film *stage.Film
 	stop func()
 	done chan struct{}
@@ -28,12 +30,19 @@ type timeline struct {
 	since time.Time
 }
 
-// film follows the object from now on.
-func (d *demo) film(ctx context.Context) (*timeline, error) {
+// subject is the object that a timeline is about, and the clients that ask it.
+type subject struct {
+	stage   *stage.Stage
+	key     client.ObjectKey
+	traffic *stage.Traffic
+}
+
+// film follows an object from now on.
+func (d *demo) film(ctx context.Context, of subject) (*timeline, error) {
 	ctx, stop := context.WithCancel(ctx)
-	t := &timeline{demo: d, stop: stop, done: make(chan struct{}), since: time.Now()}
+	t := &timeline{demo: d, of: of, stop: stop, done: make(chan struct{}), since: time.Now()}
 	var err error
-	if t.film, err = d.stage.Follow(ctx, d.glance.Key(), t.show); err != nil {
+	if t.film, err = of.stage.Follow(ctx, of.key, t.show); err != nil {
 		stop()
 		return nil, err
 	}
@@ -85,9 +94,9 @@ func (t *timeline) remind(ctx context.Context) {
 	if phase == "" {
 		return
 	}
-	doing := t.demo.stage.Doing(ctx, t.demo.glance.Key(), phase)
+	doing := t.of.stage.Doing(ctx, t.of.key, phase)
 	fare := ""
-	if now, err := t.demo.traffic.Now(ctx); err == nil {
+	if now, err := t.of.traffic.Now(ctx); err == nil {
 		fare = fmt.Sprintf("; requests so far: %d sent, %d failed", now.Sent, now.Failed)
 	}
 	if ctx.Err() != nil {

@@ -18,6 +18,8 @@ const (
 	walkPatience   = 20 * time.Minute
 )
 
+func (d *demo) images() subject { return subject{d.stage, d.glance.Key(), d.traffic} }
+
 func (d *demo) patch(ctx context.Context, release, tag string) error {
 	_, err := d.kubectl(ctx, "", "-n", d.glance.Namespace, "patch", "glance", d.glance.Name, "--type=merge", "-p", stage.Patch(release, tag))
 	return err
@@ -32,7 +34,7 @@ func (d *demo) upgrade(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	timeline, err := d.film(ctx)
+	timeline, err := d.film(ctx, d.images())
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,7 @@ func (d *demo) abort(ctx context.Context) error {
 	if err := d.stage.Tag(ctx, stage.TagAfter, tagBeyond); err != nil {
 		return err
 	}
-	timeline, err := d.film(ctx)
+	timeline, err := d.film(ctx, d.images())
 	if err != nil {
 		return err
 	}
