@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { harness.Main(m, rightsAreCalls) }
 // OwnerReferencesPermissionEnforcement, whoever creates a child must be able to set finalizers of its owner. The second
 // is for an event that is repeated within minutes, which the client turns into a series. The rest
 // it asks, under the same rule, of whoever gives an object an owner: one that lost its own is taken back.
-var askedByTheServer = []string{"update glances/finalizers.openstack.c5c3.io", "patch events.events.k8s.io",
+var askedByTheServer = []string{"update glances/finalizers.openstack.c5c3.io", "update keystones/finalizers.openstack.c5c3.io", "patch events.events.k8s.io",
 	"delete deployments.apps", "delete services", "delete configmaps"}
 
 // rightsAreCalls compares what the shipped roles grant with what the controllers of all tests have asked.
