@@ -73,6 +73,8 @@ func (w Workload) pullSecrets() []corev1.LocalObjectReference {
 	return secrets
 }
 
+// env names a user, because a container may run as one that its image does not
+// know, and database drivers ask who they are before they read the connection.
 func (w Workload) env() []corev1.EnvVar {
 	return append([]corev1.EnvVar{{
 		Name: databaseEnv,
@@ -80,7 +82,7 @@ func (w Workload) env() []corev1.EnvVar {
 			LocalObjectReference: corev1.LocalObjectReference{Name: w.Database.SecretRef.Name},
 			Key:                  w.databaseKey(),
 		}},
-	}}, w.Env...)
+	}, {Name: "USER", Value: w.Service}}, w.Env...)
 }
 
 // DatabaseName is the Secret and the key with the database connection.

@@ -96,6 +96,7 @@ func TestAPIAndJobPodsCannotDriftApart(t *testing.T) {
 	assert.Equal(t, api.Containers[0].SecurityContext, job.Containers[0].SecurityContext)
 	assert.Equal(t, "OS_DATABASE__CONNECTION", api.Containers[0].Env[0].Name)
 	assert.Equal(t, build.DatabaseSecretRef, api.Containers[0].Env[0].ValueFrom.SecretKeyRef.Name)
+	assert.Contains(t, api.Containers[0].Env, corev1.EnvVar{Name: "USER", Value: "glance"}, "the image may not know the user")
 }
 
 func TestBL20ChildrenGetOurLabelsAndNoneOfTheObjects(t *testing.T) {
