@@ -121,12 +121,21 @@ func recordFault(s State) string {
 	} else if s.Target != "" {
 		return fmt.Sprintf("target release %q is recorded without a phase", s.Target)
 	}
+	if s.Installed == "" && s.Ahead != "" {
+		return fmt.Sprintf("expanded release %q is recorded without an installed release", s.Ahead)
+	}
 	for _, recorded := range []struct{ name, text string }{{"installed", s.Installed}, {"target", s.Target}, {"expanded", s.Ahead}} {
 		if recorded.text == "" || (s.Installed == Unnamed && recorded.text == Unnamed) {
 			continue
 		}
 		if _, err := release.Parse(recorded.text); err != nil {
 			return fmt.Sprintf("the recorded %s release cannot be read: %v", recorded.name, err)
+		}
+	}
+	for _, recorded := range []struct{ name, text, image string }{{"installed", s.Installed, s.InstalledImage}, {"target", s.Target, s.TargetImage}} {
+		ref, err := image.Parse(recorded.image)
+		if named, tells := ref.Release(); err == nil && tells && recorded.text != "" && !equal(recorded.text, named.String()) {
+			return fmt.Sprintf("the recorded %s release is %s, but the recorded image %s names %s", recorded.name, recorded.text, recorded.image, named)
 		}
 	}
 	if s.Walking() && !follows(s.Installed, s.Target) {
@@ -202,8 +211,12 @@ func checkAhead(s State, d Desired) *Rejection {
 	if equal(s.Ahead, d.Release) || (stays && (s.InstalledImage == "" || d.Image.String() == s.InstalledImage)) {
 		return nil
 	}
+	then := "go forward to " + s.Ahead + " first"
+	if !follows(s.Ahead, d.Release) {
+		then = "only " + s.Ahead + " can follow"
+	}
 	rejection := &Rejection{Reason: UpgradePathInvalid, Field: FieldRelease,
-		Message: fmt.Sprintf("the database has been expanded for %s by an upgrade that was aborted: %s → %s is possible once that one is complete", s.Ahead, s.Installed, d.Release)}
+		Message: fmt.Sprintf("%s → %s is not possible, the database has been expanded for %s by an upgrade that was aborted: %s", s.Installed, d.Release, s.Ahead, then)}
 	if stays {
 		rejection.Reason, rejection.Field = DowngradeNotSupported, FieldTag
 		rejection.Message = fmt.Sprintf("the database has been expanded for %s by an upgrade that was aborted, and no build of %s can be synced with it: go forward, or restore a backup", s.Ahead, inWords(s.Installed, s.InstalledImage))
@@ -236,8 +249,9 @@ func outOfStep(s State, d Desired, wanted release.Release) string {
 	if s.Installed == "" || aborts || (comparable && d.Image.Digest == "") {
 		return ""
 	}
-	stays := equal(s.Installed, d.Release)
-	steps := !stays && (equal(s.Target, d.Release) || (!s.Walking() && follows(s.Installed, d.Release)))
+	same := equal(s.Installed, d.Release)
+	stays := same && !runs(s.InstalledImage, d.Image) // what is installed is a build of itself, whatever else is on record
+	steps := !same && (equal(s.Target, d.Release) || (!s.Walking() && follows(s.Installed, d.Release)))
 	switch {
 	case steps && !names(s, d) && runs(s.InstalledImage, d.Image):
 		return fmt.Sprintf("%s → %s with the image unchanged (%s): nothing would migrate; change both together", s.Installed, d.Release, d.Image)

@@ -62,11 +62,15 @@ type Event struct {
 // Decide gives the one next step from the recorded state towards the wish,
 // given what was seen. It is a function of its arguments alone.
 func Decide(s State, d Desired, o Observed) Decision {
-	if lost(s) && o.Deployment.Standing != Absent {
+	if lost(s) && (o.Deployment.Standing != Absent || upgraded(o) != "") {
 		return adopt(o)
 	}
 	if rejection := Check(s, d); rejection != nil {
 		return refuse(s, o, rejection)
+	}
+	if s.Walking() && d.Facts.ReadsOwnSchemaOnly {
+		// A record written by hand may not tell, and an abort must not forget.
+		s.Ahead = s.Target
 	}
 	switch {
 	case Aborts(s, d):
@@ -106,10 +110,26 @@ type Work struct {
 // status was lost.
 func lost(s State) bool { return s.Installed == "" && s.Target == "" && s.Phase == Steady }
 
+// upgraded names a Job of ours that only an upgrade leaves behind, empty when
+// there is none: then nothing shows that anything was ever installed.
+func upgraded(o Observed) string {
+	for _, task := range PhaseTasks {
+		if job := o.Jobs[task]; job.ours() {
+			return job.Name
+		}
+	}
+	return ""
+}
+
 // adopt recovers a lost status from what was noted on our Deployment. The
-// one-pass sync is never an answer here: pods of an unknown release serve.
+// one-pass sync is never an answer here: pods of an unknown release serve, or
+// a database of an unknown release is waiting for them.
 func adopt(o Observed) Decision {
 	name := o.Deployment.Name
+	if o.Deployment.Standing == Absent {
+		return refuse(State{}, o, &Rejection{Reason: VersionParseError, Field: FieldRelease, Record: true,
+			Message: fmt.Sprintf("the status records no release and there is no Deployment, but Job %s is left of an upgrade: set status.installedRelease and status.installedImage to what the database holds, or delete that Job if the database is a new one", upgraded(o))})
+	}
 	if o.Deployment.Standing == Foreign {
 		return Decision{Step: Wait, Database: Report{Reason: DBSyncInProgress, Trouble: true,
 			Message: fmt.Sprintf("not installed: Deployment %s exists and belongs to %s; remove or rename it, or choose another name", name, whose(o.Deployment.Owner))}}

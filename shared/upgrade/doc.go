@@ -33,5 +33,6 @@
 //     pod of one, and no target.
 //   - Check accepts exactly what Decide does not reject. Before that a lost
 //     status is recovered from the Deployment, whatever the wish.
+//   - What is installed, and where a walk goes, can always be asked for.
 //   - No two pieces of schema work of one object ever run side by side.
 package upgrade

@@ -94,8 +94,11 @@ func TestTheTableOfAdmissionByTag(t *testing.T) {
 		{"ahead, forward", ahead, "r:2026.2", "", nil, nil},
 		{"ahead, a patch", ahead, "r:2026.1-p1", "DowngradeNotSupported: the database has been expanded for 2026.2 by an upgrade that was aborted, and no build of 2026.1 can be synced with it: go forward, or restore a backup",
 			[]string{"go forward to 2026.2: r:2026.2-p1", "stay on r:2026.1: r:2026.1"}, nil},
-		{"ahead, a skip", ahead, "r:2027.1", "UpgradePathInvalid: the database has been expanded for 2026.2 by an upgrade that was aborted: 2026.1 → 2027.1 is possible once that one is complete",
+		{"ahead, a skip", ahead, "r:2027.1", "UpgradePathInvalid: 2026.1 → 2027.1 is not possible, the database has been expanded for 2026.2 by an upgrade that was aborted: go forward to 2026.2 first",
 			[]string{"go forward to 2026.2: r:2026.2-p1", "stay on r:2026.1: r:2026.1"}, nil},
+		{"ahead, backwards", ahead, "r:2025.2", "UpgradePathInvalid: 2026.1 → 2025.2 is not possible, the database has been expanded for 2026.2 by an upgrade that was aborted: only 2026.2 can follow",
+			[]string{"go forward to 2026.2: r:2026.2-p1", "stay on r:2026.1: r:2026.1"}, nil},
+		{"restored, as it was before the upgrade", State{Installed: "2026.1", InstalledImage: "r@sha256:a", AbortedImage: "r@sha256:a", Attempt: 1}, "r@sha256:a", "", nil, nil},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			d := byTag(c.stored, c.image)

@@ -70,10 +70,13 @@ func (s *ServiceStatus) SetState(state upgrade.State) {
 }
 
 // TaggedState is the State of a status that holds tags for releases. This is
-// the one place where a recorded tag is read.
+// the one place where a recorded tag is read. One that names no release is that
+// of the installed image, or a mistake, which is left for the planner to refuse.
 func (s *ServiceStatus) TaggedState() upgrade.State {
 	state := s.State()
-	if state.Installed = releaseIn(s.InstalledRelease); state.Installed == "" && s.InstalledRelease != "" {
+	if installed := releaseIn(s.InstalledRelease); installed != "" {
+		state.Installed = installed
+	} else if ref, err := image.Parse(s.InstalledImage); err == nil && s.InstalledRelease != "" && (s.InstalledRelease == ref.Tag || s.InstalledRelease == ref.Digest) {
 		state.Installed = upgrade.Unnamed
 	}
 	if target := releaseIn(s.TargetRelease); target != "" {

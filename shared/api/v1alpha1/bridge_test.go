@@ -38,6 +38,18 @@ func TestAStatusHoldsTheTagsAndTheStateTheReleases(t *testing.T) {
 	}
 }
 
+func TestARecordedTextThatIsNeitherAReleaseNorTheInstalledImageIsLeftToBeRefused(t *testing.T) {
+	for installed, imageName := range map[string]string{"2026.1.0": "r:2026.1", "latest": "r:stable", "stable": "", digest: "r:stable"} {
+		status := ServiceStatus{InstalledRelease: installed, InstalledImage: imageName}
+		rejection := upgrade.Check(status.TaggedState(), upgrade.Desired{Release: "2026.1", Image: ImageSpec{Repository: "r", Tag: "2026.1"}.Reference(), ByTag: true})
+		if assert.NotNil(t, rejection, installed) {
+			assert.Equal(t, upgrade.VersionParseError, rejection.Reason)
+			assert.True(t, rejection.Record)
+			assert.Contains(t, rejection.Message, "the recorded installed release cannot be read")
+		}
+	}
+}
+
 func TestAWishOfAKeystoneIsItsTag(t *testing.T) {
 	k := &Keystone{Spec: KeystoneSpec{Image: ImageSpec{Repository: "r", Tag: "2026.2-trixie"}}}
 	k.Generation = 7
