@@ -208,7 +208,7 @@ func TestTheLawOfAcceptedTransitions(t *testing.T) {
 var somewhen = []string{"0000.1", "2025.2", "2026.1", "2026.2", "2027.1", "2027.2", "9999.1", "9999.2", "26.1", "2026.3"}
 
 func TestEveryRemedyThatARejectionOffersIsAccepted(t *testing.T) {
-	offered, rejected, helpless := 0, 0, 0
+	offered, rejected, helpless, told := 0, 0, 0, 0
 	everyState(func(s State) {
 		everyWish(s, func(d Desired) {
 			for _, rejection := range Violations(s, d) {
@@ -240,7 +240,18 @@ func TestEveryRemedyThatARejectionOffersIsAccepted(t *testing.T) {
 			}
 		})
 	})
-	t.Logf("%d rejections, %d offers, %d without any", rejected, offered, helpless)
+	everyState(func(s State) {
+		everyWish(s, func(d Desired) {
+			for _, remedy := range Decide(s, d, Observed{Confirmed: true}).Database.Remedies {
+				told++
+				if offer := d.again(s, remedy); !equal(offer.Release, remedy.Release) || Check(s, offer) != nil {
+					t.Errorf("state %+v\nwish %+v is told to ask for %+v, which would be %+v: %v", s, d, remedy, offer, Check(s, offer))
+				}
+			}
+		})
+	})
+	t.Logf("%d rejections, %d offers, %d without any; %d told", rejected, offered, helpless, told)
+	assert.Greater(t, told, 100)
 	assert.Greater(t, offered, 1000)
 }
 

@@ -488,7 +488,7 @@ func ahead(s State, d Desired, o Observed) Decision {
 	}
 	for _, task := range Tasks {
 		if job := o.Jobs[task]; job.ours() && !job.finished() && !job.started() {
-			decision.Step, decision.Event = DeleteJob, nil
+			decision.Step = DeleteJob
 			decision.Delete = append(decision.Delete, task)
 		}
 	}

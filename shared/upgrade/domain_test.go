@@ -65,7 +65,9 @@ func everyState(use func(State)) {
 							use(s)
 						}
 						for _, s.Ahead = range aheadOf(s.Installed) {
-							use(s)
+							for _, s.AbortedImage = range []string{"r:next", "r@sha256:b", "r:2026.2@sha256:b"} {
+								use(s)
+							}
 						}
 						s.AbortedImage, s.Ahead = "", ""
 						continue

@@ -81,7 +81,7 @@ var invariants = []invariant{
 	{"an event implies a transition, or a failure not yet reported", func(c *situation) bool { return c.got.Event != nil }, func(c *situation) string {
 		event := *c.got.Event
 		if event.Warning {
-			return unless(c.got.Step == Wait && event.Reason != c.o.Reported && slices.Contains(FailureReasons, event.Reason) && event.Reason == c.got.Database.Reason,
+			return unless(c.got.Step != Move && event.Reason != c.o.Reported && slices.Contains(FailureReasons, event.Reason) && event.Reason == c.got.Database.Reason,
 				"a warning that is not a new failure")
 		}
 		return unless(c.got.Step == Move && slices.Contains(EventReasons, event.Reason), "an event without a transition")
@@ -181,7 +181,7 @@ var invariants = []invariant{
 		return c.s.Ahead != "" && !c.s.Walking() && Check(c.s, c.d) == nil && equal(c.s.Installed, c.d.Release) && !recovers(c)
 	}, func(c *situation) string {
 		return unless(c.got.Step != RunJob && c.got.Step != Move && c.got.Database.Reason == DowngradeNotSupported && strings.Contains(c.got.Database.Message, "expanded for "+c.s.Ahead) &&
-			len(c.got.Database.Remedies) > 0 && equal(c.got.Database.Remedies[0].Release, c.s.Ahead), "it works on it, or keeps silent")
+			len(c.got.Database.Remedies) > 0 && equal(c.got.Database.Remedies[0].Release, c.s.Ahead) && (c.got.Event != nil) == (c.o.Reported != DowngradeNotSupported), "it works on it, or keeps silent")
 	}},
 	{"the schema stays ahead until a walk is promoted", func(c *situation) bool { return c.s.Ahead != "" && c.got.Step == Move && !recovers(c) }, func(c *situation) string {
 		promoted := done(c.o.Jobs[Contract]) && c.got.Next.Installed == c.s.Target && !c.got.Next.Walking()

@@ -74,11 +74,12 @@ func readable(s State, d Desired) []Remedy {
 }
 
 // forwardOrStay are the two wishes for a schema that is ahead of the installed
-// release.
+// release. Where the tag names the release, the image that was tried is offered
+// only if its tag does.
 func forwardOrStay(s State, d Desired) []Remedy {
 	target := named(d, s.Ahead)
 	if tried, err := image.Parse(s.AbortedImage); err == nil {
-		if tagged, ok := tried.Release(); !ok || equal(s.Ahead, tagged.String()) {
+		if tagged, ok := tried.Release(); ok && equal(s.Ahead, tagged.String()) || !ok && !d.ByTag {
 			target = tried
 		}
 	}
