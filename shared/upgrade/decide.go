@@ -80,6 +80,9 @@ func Decide(s State, d Desired, o Observed) Decision {
 	case names(s, d):
 		return name(s, d)
 	case s.Installed != "" && !equal(s.Installed, d.Release):
+		if stay, err := image.Parse(s.InstalledImage); err == nil && o.Deployment.Elsewhere && s.Ahead == "" {
+			return follow(s, d, o, stay)
+		}
 		return initiate(s, d, o)
 	}
 	return settle(s, d, o)
@@ -91,11 +94,14 @@ func WorkOf(s State, d Desired, task Task) Work {
 	if task != Sync {
 		return Work{Task: task, From: s.Installed, To: s.Target, Attempt: s.Attempt, Image: s.TargetImage}
 	}
-	from := s.Installed
-	if from == "" {
-		from = d.Release
+	release, imageName := d.Release, d.Image.String()
+	if s.Installed != "" {
+		release = s.Installed
 	}
-	return Work{Task: Sync, From: from, To: from, Attempt: s.Attempt, Image: d.Image.String()}
+	if !equal(release, d.Release) {
+		imageName = s.InstalledImage
+	}
+	return Work{Task: Sync, From: release, To: release, Attempt: s.Attempt, Image: imageName}
 }
 
 // Work is the identity of one piece of schema work.
@@ -252,6 +258,18 @@ func initiate(s State, d Desired, o Observed) Decision {
 	return Decision{Step: Move, Next: to,
 		Database: Report{Reason: ExpandInProgress, Message: "Expand phase running: " + arrow(to)},
 		Event:    &Event{Reason: UpgradeInitiated, Message: fmt.Sprintf("Upgrade initiated: %s with image %s", arrow(to), to.TargetImage)}}
+}
+
+// follow brings what is installed to another database first, when that and the
+// release are changed together: no pod may meet a schema that is not there yet.
+func follow(s State, d Desired, o Observed, stay image.Reference) Decision {
+	installed := d
+	installed.Release, installed.Image = s.Installed, stay
+	decision := settle(s, installed, o)
+	if decision.Database.Reason == DBSyncInProgress {
+		decision.Database.Message += fmt.Sprintf("; the upgrade %s → %s begins once the pods have followed to the other database", s.Installed, d.Release)
+	}
+	return decision
 }
 
 // attempt numbers a walk that begins. The generation alone would not do: a

@@ -67,6 +67,25 @@ func TestPodsFollowToAnotherDatabaseOnceItsSchemaIsThere(t *testing.T) {
 	assert.True(t, got.Database.Ready)
 }
 
+func TestAnUpgradeBeginsOnceThePodsHaveFollowedToTheOtherDatabase(t *testing.T) {
+	s, d := installed("2026.1", "r:2026.1"), wish("2026.2", "r:2026.2")
+	old := rolledTo("r:2026.1")
+	old.Elsewhere = true
+	got := Decide(s, d, Observed{Deployment: old, Confirmed: true, Ready: true})
+	require.Equal(t, RunJob, got.Step)
+	assert.Equal(t, Work{Task: Sync, From: "2026.1", To: "2026.1", Attempt: 1, Image: "r:2026.1"}, WorkOf(s, d, got.Task))
+	assert.Empty(t, got.Serve, "the pods stay where they are")
+	assert.Equal(t, "Database sync running: 2026.1; the upgrade 2026.1 → 2026.2 begins once the pods have followed to the other database", got.Database.Message)
+	done := map[Task]Job{Sync: {Name: "glance-db-sync", Standing: Current, Progress: Complete}}
+	got = Decide(s, d, Observed{Deployment: old, Confirmed: true, Jobs: done})
+	assert.Equal(t, Wait, got.Step)
+	assert.Equal(t, "r:2026.1", got.Serve)
+	old.Elsewhere = false
+	got = Decide(s, d, Observed{Deployment: old, Confirmed: true, Jobs: done})
+	assert.Equal(t, Move, got.Step)
+	assert.Equal(t, Expanding, got.Next.Phase)
+}
+
 func TestASkipIsNotAlsoCalledAnUnchangedImage(t *testing.T) {
 	found := Violations(installed("2026.1", "r:stable"), wish("2030.1", "r:stable"))
 	require.Len(t, found, 1)
