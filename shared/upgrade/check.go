@@ -132,14 +132,14 @@ func recordFault(s State) string {
 			return fmt.Sprintf("the recorded %s release cannot be read: %v", recorded.name, err)
 		}
 	}
+	if s.Walking() && !follows(s.Installed, s.Target) {
+		return fmt.Sprintf("the recorded target release %s does not follow the installed release %s", s.Target, s.Installed)
+	}
 	for _, recorded := range []struct{ name, text, image string }{{"installed", s.Installed, s.InstalledImage}, {"target", s.Target, s.TargetImage}} {
 		ref, err := image.Parse(recorded.image)
 		if named, tells := ref.Release(); err == nil && tells && recorded.text != "" && !equal(recorded.text, named.String()) {
 			return fmt.Sprintf("the recorded %s release is %s, but the recorded image %s names %s", recorded.name, recorded.text, recorded.image, named)
 		}
-	}
-	if s.Walking() && !follows(s.Installed, s.Target) {
-		return fmt.Sprintf("the recorded target release %s does not follow the installed release %s", s.Target, s.Installed)
 	}
 	return ""
 }
