@@ -18,7 +18,7 @@ const lintUsage = `webhook lint judges manifests as the webhook would, without a
 Usage:
   webhook lint [flags] FILE|DIRECTORY|- ...
 
-A directory is searched for *.yaml, *.yml and *.json, hidden files left out; - is what is piped in. A place is told as
+A directory is searched for *.yaml, *.yml and *.json, hidden files and symlinks to directories left out; - is what is piped in. A place is told as
 FILE:DOCUMENT, and [ITEM] within a List. The exit code is 0 when everything would be admitted, 1 when something would
 be refused, 2 when something cannot be read.
 
@@ -74,6 +74,9 @@ func parseLint(args []string, out io.Writer) (lintOptions, error) {
 		var err error
 		if o.InstalledImage, err = image.Parse(runs); err != nil {
 			return o, fmt.Errorf("--installed-image: %w", err)
+		}
+		if named, ok := o.InstalledImage.Release(); ok && named.String() != o.Installed {
+			return o, fmt.Errorf("--installed-image %q: its tag names %s, and --installed is %s", runs, named, o.Installed)
 		}
 		if o.InstalledImage.Tag == "" && o.InstalledImage.Digest == "" {
 			return o, fmt.Errorf("--installed-image %q: name its tag or digest", runs)

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -60,8 +63,9 @@ func TestLintSaysInOneLineWhichArgumentIsWrong(t *testing.T) {
 		"--namespace= x":          `--namespace "": name one`,
 		"--installed=2026.3 x":    `--installed: "2026.3" is not a release: it must be YYYY.1 or YYYY.2, such as 2026.1`,
 		"--installed-image=a:b x": "--installed-image: say with --installed which release it is",
-		"--installed=2026.1 --installed-image=a: x":  `--installed-image: image "a:": "" is not a tag`,
-		"--installed=2026.1 --installed-image=a/b x": `--installed-image "a/b": name its tag or digest`,
+		"--installed=2026.1 --installed-image=a: x":           `--installed-image: image "a:": "" is not a tag`,
+		"--installed=2026.1 --installed-image=a/b x":          `--installed-image "a/b": name its tag or digest`,
+		"--installed=2026.1 --installed-image=a/b:2026.2-x x": `--installed-image "a/b:2026.2-x": its tag names 2026.2, and --installed is 2026.1`,
 		"- -": "- is given twice: what is piped in can be read once",
 	} {
 		t.Run(argument, func(t *testing.T) {
@@ -82,4 +86,29 @@ func TestLintReportsToProgramsToo(t *testing.T) {
 	assert.Equal(t, lint.Admitted, report.Objects[0].Verdict)
 	assert.Equal(t, "images", report.Objects[0].Name)
 	assert.Equal(t, 1, report.Ignored)
+}
+
+func TestLintEndsWithTheFirstSignal(t *testing.T) {
+	if os.Getenv("LINT_WHAT_IS_PIPED_IN") != "" {
+		os.Args = []string{"webhook", "lint", "-"}
+		main()
+	}
+	program := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	program.Env = append(os.Environ(), "LINT_WHAT_IS_PIPED_IN=yes")
+	in, err := program.StdinPipe() // never closed before the end, so lint waits
+	require.NoError(t, err)
+	require.NoError(t, program.Start())
+	defer func() { _ = in.Close() }()
+	_, err = in.Write([]byte(manifest + strings.Repeat("#\n", 64<<10))) // more than a pipe holds: lint reads by now
+	require.NoError(t, err)
+	require.NoError(t, program.Process.Signal(syscall.SIGTERM))
+	ended := make(chan error, 1)
+	go func() { ended <- program.Wait() }()
+	select {
+	case err := <-ended:
+		require.ErrorContains(t, err, "signal: terminated")
+	case <-time.After(10 * time.Second):
+		_ = program.Process.Kill()
+		t.Fatal("it goes on reading")
+	}
 }

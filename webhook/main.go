@@ -31,13 +31,13 @@ const (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "lint" {
+		os.Exit(runLint(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	// The first signal asks for a graceful end; a second one is not waited
 	// for.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	if len(os.Args) > 1 && os.Args[1] == "lint" {
-		os.Exit(runLint(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
-	}
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -61,6 +61,7 @@ type Finding struct {
 const (
 	UnknownField   admission.Reason = "UnknownField"
 	InvalidField   admission.Reason = "InvalidField"
+	UnknownKind    admission.Reason = "UnknownKind"
 	UnknownVersion admission.Reason = "UnknownVersion"
 )
 
@@ -88,7 +89,7 @@ type Judgement struct {
 func (l *Linter) Judge(raw []byte) (Judgement, bool, error) {
 	object := read(raw)
 	group, version, _ := strings.Cut(object.APIVersion, "/")
-	at := slices.IndexFunc(l.kinds, func(k admission.Kind) bool { return k.Kind == object.Kind && k.Group == group })
+	at := slices.IndexFunc(l.kinds, func(k admission.Kind) bool { return strings.EqualFold(k.Kind, object.Kind) && k.Group == group })
 	if at < 0 {
 		return Judgement{}, false, nil
 	}
@@ -96,6 +97,10 @@ func (l *Linter) Judge(raw []byte) (Judgement, bool, error) {
 	j := Judgement{Kind: kind.Kind, Namespace: object.Namespace, Name: object.Name, Verdict: Refused}
 	if j.Namespace == "" {
 		j.Namespace = l.options.Namespace
+	}
+	if object.Kind != kind.Kind {
+		j.Findings = []Finding{{Field: "kind", Reason: UnknownKind, Message: fmt.Sprintf("%s: there is no kind %q: write %s", UnknownKind, object.Kind, kind.Kind)}}
+		return j, true, nil
 	}
 	if version != kind.Version {
 		j.Findings = []Finding{{Field: "apiVersion", Reason: UnknownVersion,

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -205,6 +206,38 @@ func TestWhatCannotBeReadIsSaidInOneLineAndTheRestIsJudged(t *testing.T) {
 	assert.Equal(t, 1, r.Ignored)
 }
 
+func TestWhatKubectlReadsIsRead(t *testing.T) {
+	asJSON, err := yaml.YAMLToJSON([]byte(good))
+	require.NoError(t, err)
+	assert.Len(t, piped(t, Options{}, string(asJSON)+"\n---\n"+string(asJSON)+"\n").Objects, 2, "JSON between dashes")
+
+	items := "kind: GlanceList\napiVersion: openstack.c5c3.io/v1alpha1\nitems:\n- metadata: {name: images}\n  spec: {openStackRelease: \"2026.1\", image: {repository: a/b, tag: \"2026.2\"}, database: {secretRef: {name: c}}}\n"
+	object := only(t, piped(t, Options{}, items))
+	assert.Equal(t, Refused, object.Verdict, "an item is of its list's kind")
+	assert.Equal(t, "spec.image.tag", object.Findings[0].Field)
+	r := piped(t, Options{}, "kind: List\napiVersion: v1\nitems:\n- metadata: {name: images}\n- 5\n- null\n")
+	assert.Equal(t, 3, r.Ignored)
+	assert.Empty(t, r.Unreadable)
+}
+
+func TestAKindInAnotherCaseIsNoKind(t *testing.T) {
+	object := only(t, piped(t, Options{}, edited("kind: Glance", "kind: glance")))
+	assert.Equal(t, Refused, object.Verdict)
+	assert.Equal(t, `UnknownKind: there is no kind "glance": write Glance`, object.Findings[0].Message)
+}
+
+func TestANameThatIsYetToBeMadeIsJudged(t *testing.T) {
+	named := func(from string) string { return edited("name: images,", "generateName: "+from+",") }
+	assert.Equal(t, Admitted, only(t, piped(t, Options{}, named("images-"))).Verdict)
+	for from, reason := range map[string]admission.Reason{"9-": admission.NameInvalid, "a.b-": admission.NameInvalid, strings.Repeat("a", 47): admission.NameTooLong} {
+		object := only(t, piped(t, Options{}, named(from)))
+		assert.Equal(t, Refused, object.Verdict, from)
+		require.NotEmpty(t, object.Findings, from)
+		assert.Equal(t, reason, object.Findings[0].Reason, from)
+	}
+	assert.Equal(t, Admitted, only(t, piped(t, Options{}, named(strings.Repeat("a", 46)))).Verdict)
+}
+
 func TestADirectoryIsSearchedAndHiddenFilesAreNot(t *testing.T) {
 	dir := t.TempDir()
 	asJSON, err := yaml.YAMLToJSON([]byte(good))
@@ -224,6 +257,41 @@ func TestADirectoryIsSearchedAndHiddenFilesAreNot(t *testing.T) {
 	require.Len(t, r.Unreadable, 2)
 	assert.Contains(t, r.Unreadable[0].Message, "no such file or directory")
 	assert.Equal(t, filepath.Join(dir, ".f.yaml")+":1", r.Unreadable[1].Place.String(), "a file that is named is read")
+}
+
+func TestADirectoryIsSearchedToItsEndWhateverLiesInIt(t *testing.T) {
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(elsewhere, "far.yaml"), []byte(good), 0o600))
+	for _, name := range []string{"a.yaml", "z.yaml"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(good), 0o600))
+	}
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe.yaml"), 0o600))
+	for name, to := range map[string]string{"b.yaml": filepath.Join(elsewhere, "far.yaml"), "directory.yaml": elsewhere, "gone.yaml": "nowhere", "round": "."} {
+		require.NoError(t, os.Symlink(to, filepath.Join(dir, name)))
+	}
+	r := files(t, dir)
+	assert.Equal(t, []string{"a.yaml", "b.yaml", "z.yaml"}, placesIn(dir, r))
+	require.Len(t, r.Unreadable, 1)
+	assert.Equal(t, filepath.Join(dir, "gone.yaml"), r.Unreadable[0].File)
+
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(elsewhere, link))
+	assert.Equal(t, []string{"far.yaml"}, placesIn(link, files(t, link)), "a symlink that is named is followed")
+}
+
+func files(t *testing.T, path string) *Report {
+	t.Helper()
+	l, err := New(Options{Namespace: "default"})
+	require.NoError(t, err)
+	return l.Files([]string{path}, nil)
+}
+
+func placesIn(dir string, r *Report) []string {
+	var places []string
+	for _, object := range r.Objects {
+		places = append(places, strings.TrimPrefix(object.File, dir+"/"))
+	}
+	return places
 }
 
 func TestBothFormsOfTheReportSayTheSame(t *testing.T) {

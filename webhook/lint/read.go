@@ -36,11 +36,7 @@ func (l *Linter) Files(paths []string, stdin io.Reader) *Report {
 			l.file(r, Stdin, stdin)
 			continue
 		}
-		files, err := below(path)
-		if err != nil {
-			r.unreadable(Place{File: path}, err)
-		}
-		for _, name := range files {
+		for _, name := range below(path, func(name string, err error) { r.unreadable(Place{File: name}, err) }) {
 			file, err := os.Open(name)
 			if err != nil {
 				r.unreadable(Place{File: name}, err)
@@ -53,26 +49,41 @@ func (l *Linter) Files(paths []string, stdin io.Reader) *Report {
 	return r
 }
 
-// below lists the manifests of a directory, hidden ones left out; a file is
-// taken whatever its name is.
-func below(root string) ([]string, error) {
+// below lists the manifests of a directory, hidden ones left out, and complains
+// about what it cannot look into; a file is taken whatever its name and sort is.
+func below(root string, complain func(path string, err error)) []string {
+	if info, err := os.Stat(root); err == nil && info.IsDir() && !os.IsPathSeparator(root[len(root)-1]) {
+		root += string(os.PathSeparator) // or a symlink would not be followed
+	}
 	var files []string
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	// Every error is told where it is met, and nothing ends the walk.
+	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return err
+			complain(path, err)
 		case path == root && !entry.IsDir():
 			files = append(files, path)
 		case path != root && strings.HasPrefix(entry.Name(), "."):
 			if entry.IsDir() {
 				return fs.SkipDir
 			}
-		case !entry.IsDir() && slices.Contains(extensions, filepath.Ext(path)):
+		case slices.Contains(extensions, filepath.Ext(path)) && holdsText(path, entry):
 			files = append(files, path)
 		}
 		return nil
 	})
-	return files, err
+	return files
+}
+
+// holdsText leaves out directories, and what would be waited for in vain such
+// as a pipe, behind symlinks too. A symlink to nothing is for the reader to
+// complain about.
+func holdsText(path string, entry fs.DirEntry) bool {
+	if entry.Type().IsRegular() {
+		return true
+	}
+	info, err := os.Stat(path)
+	return err != nil || info.Mode().IsRegular()
 }
 
 func (l *Linter) file(r *Report, name string, content io.Reader) {
@@ -113,8 +124,11 @@ func documents(content io.Reader, take func(document)) error {
 	}
 	var all []document
 	if beginsLikeJSON.Match(text) {
-		if all, err = fromJSON(text); err != nil && !fromYAML(text).whole() {
-			return err
+		var wrong error
+		if all, wrong = fromJSON(text); wrong != nil {
+			if all, err = manyFromYAML(text); err != nil || slices.ContainsFunc(all, func(d document) bool { return !d.whole() }) {
+				return wrong
+			}
 		}
 	}
 	if all == nil {
@@ -187,19 +201,39 @@ func oneLine(err error) error {
 // document judges one object, or each item of a list of them.
 func (l *Linter) document(r *Report, place Place, d document) error {
 	var list struct {
-		Kind  string            `json:"kind"`
-		Items []json.RawMessage `json:"items"`
+		APIVersion string            `json:"apiVersion"`
+		Kind       string            `json:"kind"`
+		Items      []json.RawMessage `json:"items"`
 	}
 	if json.Unmarshal(d.text, &list) == nil && strings.HasSuffix(list.Kind, "List") && list.Items != nil {
 		for i, item := range list.Items {
 			place.Item = i + 1
-			if err := l.object(r, place, item, d.twice); err != nil {
+			if err := l.object(r, place, ofList(item, list.APIVersion, list.Kind), d.twice); err != nil {
 				return fmt.Errorf("item %d: %w", place.Item, err)
 			}
 		}
 		return nil
 	}
 	return l.object(r, place, d.text, d.twice)
+}
+
+// ofList is an item with the kind that its list implies, as kubectl takes it
+// where the item tells none.
+func ofList(item json.RawMessage, apiVersion, listKind string) json.RawMessage {
+	var fields map[string]json.RawMessage
+	kind := strings.TrimSuffix(listKind, "List")
+	if json.Unmarshal(item, &fields) != nil || fields == nil || fields["kind"] != nil || kind == "" {
+		return item
+	}
+	for name, value := range map[string]string{"kind": kind, "apiVersion": apiVersion} {
+		// A text can always be written.
+		fields[name], _ = json.Marshal(value)
+	}
+	whole, err := json.Marshal(fields)
+	if err != nil {
+		return item
+	}
+	return whole
 }
 
 func (l *Linter) object(r *Report, place Place, text []byte, twice error) error {
