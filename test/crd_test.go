@@ -317,6 +317,11 @@ func TestAnAPIServerTakesTheCRDsWithTheirRules(t *testing.T) {
 }
 
 // What a person reads when the CRD answers, which it does before the webhook is asked.
+func generating(object *unstructured.Unstructured) *unstructured.Unstructured {
+	object.SetGenerateName("images-")
+	return object
+}
+
 func TestTheCRDAnswersWithASentenceAndACommand(t *testing.T) {
 	schema := crdSchema(t, "Glance")
 	asking := func(release, tag, name string) *unstructured.Unstructured {
@@ -337,6 +342,10 @@ func TestTheCRDAnswersWithASentenceAndACommand(t *testing.T) {
 			`spec.openStackRelease: Invalid value: VersionParseError: "2026.3" is not a release: it must be YYYY.1 or YYYY.2, such as 2026.1. Set it to the release that the image holds`}},
 		"a name that is too long": {asking("2026.1", "2026.1", long), []string{`metadata: Invalid value: NameTooLong: metadata.name has 60 characters, 51 are possible: the Jobs of an upgrade are named after it (…-db-contract). ` +
 			`To take a shorter one, with the -n that you used: kubectl patch -f FILE --local --type=merge -p '{"metadata":{"name":"` + long[:50] + `x"}}' -o yaml | kubectl apply -f -`}},
+		"a long name and a tag that the webhook would refuse": {asking("2026.1", "2026.2", long), []string{
+			`metadata: Invalid value: NameTooLong: metadata.name has 60 characters, 51 are possible: the Jobs of an upgrade are named after it (…-db-contract). Choose a shorter one`}},
+		"a name that is yet to be made": {generating(asking("2026.3", "2026.1", "images-x7k2p")), []string{`spec.openStackRelease: Invalid value: "2026.3": spec.openStackRelease in body should match '^\d{4}\.[12]$'`,
+			`spec.openStackRelease: Invalid value: VersionParseError: "2026.3" is not a release: it must be YYYY.1 or YYYY.2, such as 2026.1. To ask for the release that tag 2026.1 names, with the -n that you used: kubectl patch -f FILE --local --type=merge -p '{"spec":{"openStackRelease":"2026.1"}}' -o yaml | kubectl create -f -`}},
 		"both, and no command that mends only one": {asking("2026.3", "2026.1", long), []string{`spec.openStackRelease: Invalid value: "2026.3": spec.openStackRelease in body should match '^\d{4}\.[12]$'`,
 			`metadata: Invalid value: NameTooLong: metadata.name has 60 characters, 51 are possible: the Jobs of an upgrade are named after it (…-db-contract). Choose a shorter one`,
 			`spec.openStackRelease: Invalid value: VersionParseError: "2026.3" is not a release: it must be YYYY.1 or YYYY.2, such as 2026.1. Set it to the release that the image holds`}},

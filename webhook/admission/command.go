@@ -18,6 +18,9 @@ type subject struct {
 	// wish in the manifest.
 	creates bool
 	stored  upgrade.Desired
+	// generates is set when the API server chooses the name: kubectl apply
+	// refuses such a manifest, kubectl create takes it.
+	generates bool
 	// wished is what the request asks for. Whoever reads a warning may have it
 	// stored by then or, after a dry run, not: a command must pass either way.
 	wished upgrade.Desired
@@ -50,13 +53,13 @@ func (s subject) advice(v violation, only bool) []string {
 			paragraphs = append(paragraphs, fmt.Sprintf("To %s:\n  %s", remedy.Purpose, s.command(p)))
 			continue
 		}
-		paragraphs = append(paragraphs, fmt.Sprintf("To %s, %s in the manifest, or:\n  %s", remedy.Purpose, s.deeds(p), s.command(p)))
+		paragraphs = append(paragraphs, fmt.Sprintf("To %s, %s in the manifest, or, if FILE holds nothing else:\n  %s", remedy.Purpose, s.deeds(p), s.command(p)))
 	}
 	switch {
 	case len(paragraphs) > 0:
 	case v.path == namePath && only:
 		p := patch{Metadata: &patchMetadata{Name: s.rename}}
-		paragraphs = append(paragraphs, fmt.Sprintf("Choose another metadata.name in the manifest, or:\n  %s", s.command(p)))
+		paragraphs = append(paragraphs, fmt.Sprintf("Choose another metadata.name in the manifest, or, if FILE holds nothing else:\n  %s", s.command(p)))
 	case v.path == namePath:
 		paragraphs = append(paragraphs, "Choose another metadata.name in the manifest.")
 	case s.creates:
@@ -134,13 +137,17 @@ func (s subject) command(p patch) string {
 		// Only a text that is not UTF-8 gets here, and none was read in.
 		return "no command can be given: " + err.Error()
 	}
-	return s.typed(string(text))
+	return s.typed(string(text), s.generates && p.Metadata == nil)
 }
 
 // typed patches the stored object, or the manifest on its way to the cluster.
-func (s subject) typed(patch string) string {
+func (s subject) typed(patch string, nameless bool) string {
 	if s.creates {
-		return fmt.Sprintf("kubectl patch -f FILE --local --type=merge -p %s -o yaml | kubectl apply -n %s -f -", inQuotes(patch), quoted(s.namespace))
+		deed := "apply"
+		if nameless {
+			deed = "create"
+		}
+		return fmt.Sprintf("kubectl patch -f FILE --local --type=merge -p %s -o yaml | kubectl %s -n %s -f -", inQuotes(patch), deed, quoted(s.namespace))
 	}
 	return fmt.Sprintf("kubectl patch %s %s -n %s --type=merge -p %s", s.kind.Singular, quoted(s.name), quoted(s.namespace), inQuotes(patch))
 }

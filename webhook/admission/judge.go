@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -84,11 +85,12 @@ func (j *Judge) create(kind *Kind, r *request) (*admissionv1.AdmissionResponse, 
 	if wrong != nil {
 		return fail(wrong)
 	}
-	subject := subject{kind: kind, namespace: r.Namespace, name: object.Name, creates: true, stored: object.Desired, wished: object.Desired}
+	name := cmp.Or(object.Name, generated(object.GenerateName))
+	subject := subject{kind: kind, namespace: r.Namespace, name: name, creates: true, generates: object.GenerateName != "", stored: object.Desired, wished: object.Desired}
 	// The API server drops what a new object says about its own status.
 	violations := j.violations(kind, upgrade.State{}, nil, object.Desired)
-	if unusable := unusableName(object.Name); len(unusable) > 0 {
-		subject.rename = usable(object.Name)
+	if unusable := unusableName(name); len(unusable) > 0 {
+		subject.rename = usable(name)
 		violations = append(unusable, violations...)
 	}
 	if len(violations) > 0 {

@@ -30,6 +30,8 @@ type Object struct {
 	APIVersion string
 	Kind       string
 	Name       string
+	// GenerateName is what the API server makes a name of where none is given.
+	GenerateName string
 	// Deleting is set when the object has been deleted and only waits for its
 	// finalizers.
 	Deleting bool
@@ -122,6 +124,7 @@ type common struct {
 	Kind       string `json:"kind"`
 	Metadata   struct {
 		Name              string  `json:"name"`
+		GenerateName      string  `json:"generateName"`
 		Generation        int64   `json:"generation"`
 		DeletionTimestamp *string `json:"deletionTimestamp"`
 		ManagedFields     unread  `json:"managedFields"`
@@ -154,7 +157,7 @@ type wish struct {
 func (c *common) object(w wish) Object {
 	image := v1alpha1.ImageSpec{Repository: w.Image.Repository, Tag: w.Image.Tag, Digest: w.Image.Digest}
 	return Object{
-		APIVersion: c.APIVersion, Kind: c.Kind, Name: c.Metadata.Name,
+		APIVersion: c.APIVersion, Kind: c.Kind, Name: c.Metadata.Name, GenerateName: c.Metadata.GenerateName,
 		Deleting: c.Metadata.DeletionTimestamp != nil,
 		State:    c.Status.State(),
 		Desired:  upgrade.Desired{Release: w.OpenStackRelease, Image: image.Reference(), Generation: c.Metadata.Generation},

@@ -86,6 +86,16 @@ func unusableName(name string) []violation {
 	return all
 }
 
+// generated is a name as the API server makes one: what was given, cut, and
+// five characters of its own.
+func generated(from string) string {
+	const longest, ending = 63, "xxxxx"
+	if from == "" {
+		return ""
+	}
+	return from[:min(len(from), longest-len(ending))] + ending
+}
+
 // usable is a name that would do instead.
 func usable(name string) string {
 	name = strings.TrimLeft(strings.Map(func(r rune) rune {

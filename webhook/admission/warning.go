@@ -19,7 +19,7 @@ func (s subject) advices(all []upgrade.Advice) []string {
 func (s subject) notes(all []Note) []string {
 	var warnings []string
 	for _, n := range all {
-		warnings = append(warnings, warning(n.Path, n.Reason, n.Message, n.Purpose, s.typed(n.Patch)))
+		warnings = append(warnings, warning(n.Path, n.Reason, n.Message, n.Purpose, s.typed(n.Patch, s.generates)))
 	}
 	return warnings
 }
