@@ -16,10 +16,15 @@ import (
 // where it is applied from.
 func TestACommandForAGeneratedNameCreates(t *testing.T) {
 	hook := serve(t, admission.Policy{}, admission.Kinds...)
-	ask := func(metadata, tag string) *admissionv1.AdmissionResponse {
+	dry := func(r *admissionv1.AdmissionRequest) { r.DryRun = new(true) }
+	ask := func(metadata, tag string, changes ...func(*admissionv1.AdmissionRequest)) *admissionv1.AdmissionResponse {
 		object := json.RawMessage(`{"apiVersion":"openstack.c5c3.io/v1alpha1","kind":"Glance","metadata":{` + metadata + `},` +
 			`"spec":{"openStackRelease":"2026.1","image":{"repository":"a/b","tag":"` + tag + `"}}}`)
-		return hook.ask(t, requestFor(t, admissionv1.Create, "openstack", "", object, nil))
+		request := requestFor(t, admissionv1.Create, "openstack", "", object, nil)
+		for _, change := range changes {
+			change(request)
+		}
+		return hook.ask(t, request)
 	}
 	refused := ask(`"generateName":"images-","name":"images-x7k2p"`, "2026.2")
 	require.False(t, refused.Allowed)
@@ -29,6 +34,12 @@ func TestACommandForAGeneratedNameCreates(t *testing.T) {
 	long := ask(`"generateName":"`+strings.Repeat("a", 60)+`","name":"`+strings.Repeat("a", 58)+`x7k2p"`, "2026.1")
 	require.False(t, long.Allowed)
 	assert.Contains(t, long.Result.Message, "-o yaml | kubectl apply -n ", "the command gives it a name")
+
+	warned := ask(`"generateName":"images-","name":"images-x7k2p"`, "latest")
+	require.True(t, warned.Allowed)
+	assert.Contains(t, strings.Join(warned.Warnings, "\n"), "kubectl patch glance images-x7k2p -n openstack --type=merge -p ", "creating it again would make a second one")
+	rehearsed := ask(`"generateName":"images-","name":"images-x7k2p"`, "latest", dry)
+	assert.Contains(t, strings.Join(rehearsed.Warnings, "\n"), "-o yaml | kubectl create -n ", "after a dry run there is none")
 
 	named := ask(`"name":"images"`, "2026.2")
 	assert.Contains(t, named.Result.Message, "-o yaml | kubectl apply -n ")

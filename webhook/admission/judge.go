@@ -96,6 +96,9 @@ func (j *Judge) create(kind *Kind, r *request) (*admissionv1.AdmissionResponse, 
 	if len(violations) > 0 {
 		return deny(subject, violations)
 	}
+	// Who reads a warning has the object by then, and creating it again would
+	// make another one under another name.
+	subject.creates = !subject.generates || object.Name == "" || r.DryRun
 	return allow(Accepted, append(subject.advices(upgrade.Advise(upgrade.State{}, nil, object.Desired)), subject.notes(object.Notes)...)...)
 }
 
