@@ -2,11 +2,11 @@
 // it, so that a renewed certificate is served without a restart.
 //
 // What is served is always a whole pair. A pair that is torn, unreadable,
-// mismatched, outside its validity or for another name never replaces a good
-// one: the last good pair stays, the fault is logged, counted and told, and the
-// next look may heal it. Validity and name decide only between pairs; when
-// there is nothing better, a pair that is expired or for another name is served
-// too, and Ready says so.
+// mismatched, outside its validity, for another name or for clients alone never
+// replaces a good one: the last good pair stays, the fault is logged, counted
+// and told, and the next look may heal it. Validity, name and use decide only
+// between pairs; when there is nothing better, a pair that is expired or for
+// another name is served too, and Ready says so.
 package serving
 
 import (
@@ -59,6 +59,17 @@ func (p *Pair) For(names ...string) error {
 		}
 	}
 	return nil
+}
+
+// ForServers is nil when clients let the pair prove a server's identity; a
+// certificate without a word about its use may be used for anything.
+func (p *Pair) ForServers() error {
+	uses := p.certificate.Leaf.ExtKeyUsage
+	if len(uses)+len(p.certificate.Leaf.UnknownExtKeyUsage) == 0 ||
+		slices.Contains(uses, x509.ExtKeyUsageServerAuth) || slices.Contains(uses, x509.ExtKeyUsageAny) {
+		return nil
+	}
+	return fmt.Errorf("certificate %s is not for servers: its extended key usage lacks server authentication", p.Serial)
 }
 
 func listed(leaf *x509.Certificate) string {
@@ -133,6 +144,9 @@ func (f *Follower) Fault() error {
 // fit is nil when clients can accept the pair.
 func (f *Follower) fit(pair *Pair, now time.Time) error {
 	if err := pair.Valid(now); err != nil {
+		return err
+	}
+	if err := pair.ForServers(); err != nil {
 		return err
 	}
 	return pair.For(f.names...)

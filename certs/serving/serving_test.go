@@ -81,6 +81,7 @@ func TestWhatIsNoPairNeverReplacesTheLastGoodOne(t *testing.T) {
 	good, other := mint.Valid(t, 1, time.Hour), mint.Valid(t, 2, time.Hour)
 	expired := mint.Between(t, 3, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour))
 	foreign := mint.Named(t, 5, "elsewhere.example.org")
+	clients := mint.ForClients(t, 6)
 	early := mint.Between(t, 4, time.Now().Add(time.Hour), time.Now().Add(2*time.Hour))
 	for name, wrong := range map[string]struct {
 		certificate, key []byte
@@ -91,6 +92,7 @@ func TestWhatIsNoPairNeverReplacesTheLastGoodOne(t *testing.T) {
 		"half a certificate":  {other.Certificate[:200], other.Key, "failed to find any PEM data in certificate input"},
 		"empty key":           {other.Certificate, nil, "failed to find any PEM data in key input"},
 		"for another name":    {foreign.Certificate, foreign.Key, "keep certificate 01: certificate 05 is not for localhost but for elsewhere.example.org"},
+		"for clients":         {clients.Certificate, clients.Key, "keep certificate 01: certificate 06 is not for servers: its extended key usage lacks server authentication"},
 		"expired":             {expired.Certificate, expired.Key, "keep certificate 01: certificate 03 expired at"},
 		"not yet valid":       {early.Certificate, early.Key, "keep certificate 01: certificate 04 is not valid before"},
 	} {

@@ -43,8 +43,17 @@ func Named(t testing.TB, serial int64, name string) Pair {
 	return pair(t, serial, time.Now().Add(-time.Minute), time.Now().Add(time.Hour), name)
 }
 
-func pair(t testing.TB, serial int64, notBefore, notAfter time.Time, name string) Pair {
+// ForClients makes a pair that servers may not use.
+func ForClients(t testing.TB, serial int64) Pair {
 	t.Helper()
+	return pair(t, serial, time.Now().Add(-time.Minute), time.Now().Add(time.Hour), "localhost", x509.ExtKeyUsageClientAuth)
+}
+
+func pair(t testing.TB, serial int64, notBefore, notAfter time.Time, name string, uses ...x509.ExtKeyUsage) Pair {
+	t.Helper()
+	if len(uses) == 0 {
+		uses = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatalf("generate key: %v", err)
@@ -52,7 +61,7 @@ func pair(t testing.TB, serial int64, notBefore, notAfter time.Time, name string
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
 		NotBefore: notBefore, NotAfter: notAfter,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: append([]x509.ExtKeyUsage{}, uses...),
 		IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
