@@ -63,7 +63,7 @@ type Event struct {
 // given what was seen. It is a function of its arguments alone.
 func Decide(s State, d Desired, o Observed) Decision {
 	if lost(s) && (o.Deployment.Standing != Absent || upgraded(o) != "") {
-		return adopt(o)
+		return adopt(d, o)
 	}
 	if rejection := Check(s, d); rejection != nil {
 		return refuse(s, o, rejection)
@@ -130,7 +130,7 @@ func upgraded(o Observed) string {
 // adopt recovers a lost status from what was noted on our Deployment. The
 // one-pass sync is never an answer here: pods of an unknown release serve, or
 // a database of an unknown release is waiting for them.
-func adopt(o Observed) Decision {
+func adopt(d Desired, o Observed) Decision {
 	name := o.Deployment.Name
 	if o.Deployment.Standing == Absent {
 		return refuse(State{}, o, &Rejection{Reason: VersionParseError, Field: FieldRelease, Record: true,
@@ -149,6 +149,9 @@ func adopt(o Observed) Decision {
 			Message: fmt.Sprintf("the status records no release, and neither does Deployment %s: set status.installedRelease and status.installedImage to what its pods run", name)})
 	}
 	to := resumed(*o.Recorded, o.RecordedDone)
+	if to.Installed != o.Recorded.Installed {
+		to = promotedFor(d, *o.Recorded)
+	}
 	report := Report{Ready: to.Ahead == "", Reason: DatabaseSynced, Message: fmt.Sprintf("Status was lost; adopted %s from Deployment %s", to.Installed, name)}
 	if !report.Ready {
 		report.Reason = DBSyncInProgress
@@ -435,17 +438,23 @@ func advance(s State, d Desired, task Task) Decision {
 		Event:    &Event{Reason: wordsOf[task].complete, Message: wordsOf[task].title + " complete: " + arrow(s)}}
 }
 
-// promote ends a walk. Where tags alone tell a release, an image that can be
-// asked for without one is remembered as what it is not: an abort may have come
-// too late, and would otherwise be taken for a patch of the new release.
-func promote(s State, d Desired) Decision {
+// promotedFor is promoted where a wish is waiting. Where tags alone tell a
+// release, an image that can be asked for without one is remembered as what it
+// is not: an abort may have come too late, and would otherwise be taken for a
+// patch of the new release.
+func promotedFor(d Desired, s State) State {
 	to := promoted(s)
 	if before, err := image.Parse(s.InstalledImage); d.ByTag && err == nil {
 		if _, named := before.Release(); !named || before.Digest != "" {
 			to.AbortedImage = s.InstalledImage
 		}
 	}
-	return Decision{Step: Move, Next: to,
+	return to
+}
+
+// promote ends a walk.
+func promote(s State, d Desired) Decision {
+	return Decision{Step: Move, Next: promotedFor(d, s),
 		Database: Report{Ready: true, Reason: DatabaseSynced, Message: fmt.Sprintf("Schema is at %s", s.Target)},
 		Event:    &Event{Reason: UpgradeComplete, Message: "Upgrade complete: " + arrow(s)}}
 }

@@ -99,3 +99,14 @@ func TestADatabaseThatWasUpgradedIsNeverTakenForANewOne(t *testing.T) {
 	w.people = 3
 	explore(told, turns("r:2026.1"), turns("r:2026.2-p1"), undeploy, loss, cleanUp).from("an upgrade is complete", w).report(t)
 }
+
+func TestAnAbortThatCameTooLateIsNotTakenForAPatchWhenTheStatusIsLostAsWell(t *testing.T) {
+	noted := State{Installed: "2026.1", InstalledImage: "r@sha256:a", Target: "2026.2", TargetImage: "r:2026.2", Phase: RollingUpdate, Ahead: "2026.2", Attempt: 2}
+	o := Observed{Recorded: &noted, RecordedDone: true, Confirmed: true, Deployment: rolledTo("r:2026.2")}
+	got := Decide(State{}, byTag(State{}, "r@sha256:a"), o)
+	require.Equal(t, Move, got.Step)
+	require.Equal(t, State{Installed: "2026.2", InstalledImage: "r:2026.2", AbortedImage: "r@sha256:a", Attempt: 2}, got.Next)
+	rejection := Check(got.Next, byTag(got.Next, "r@sha256:a"))
+	require.NotNil(t, rejection)
+	assert.Equal(t, ImageReleaseMismatch, rejection.Reason)
+}

@@ -40,7 +40,8 @@ func restored() interference {
 			back = back && (!job.exists || job.progress == Complete || job.progress == Failed)
 		}
 		if w.state.Ahead != "" && !w.state.Walking() && back {
-			w.state.Ahead, w.schema = "", schema{w.state.Installed, w.state.Installed, w.state.Installed}
+			held := truth[w.state.InstalledImage]
+			w.state.Ahead, w.schema = "", schema{held, held, held}
 		}
 	}}
 }

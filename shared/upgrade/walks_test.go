@@ -250,8 +250,29 @@ func classesPlayed(w *world, task Task, progress ...Progress) []playedJob {
 // larger Deployments, and lets things happen between a look and the deed.
 func TestChanceFindsNoWrongWorld(t *testing.T) {
 	t.Parallel()
+	t.Run("a release beside the image", func(t *testing.T) {
+		meetChance(t, []interference{upward, backward, documented, rebuilt, skipping, patched, asks("2026.1", "r:stable"), newConfig, cleanUp, loss}, func(random *rand.Rand) world {
+			return atRest2026("r:2026.1", int8(1+random.IntN(3)))
+		})
+	})
+	t.Run("a release by tag", func(t *testing.T) {
+		starts := []string{"r:2026.1", "r@sha256:a", "r:2026.1@sha256:a", "r:stable"}
+		// What an image is that was refused in a walk cannot be told any more once the walk is forgotten.
+		toldLoss := interference{loss.says, func(w *world) {
+			if w.asked().Release != Unknown {
+				loss.do(w)
+			}
+		}}
+		meetChance(t, []interference{turns("r:2026.2"), turns("r:2026.1"), turns("r:2026.2-p1"), turns("r:2026.1-p1"), turns("r:2027.1"), trusted("r@sha256:a"), trusted("r@sha256:c"),
+			turns("r:2026.1@sha256:a"), turns("r:2026.2@sha256:b"), newConfig, cleanUp, toldLoss, restored()}, func(random *rand.Rand) world {
+			return keyedAtRest(starts[random.IntN(len(starts))], int8(1+random.IntN(3)))
+		})
+	})
+}
+
+func meetChance(t *testing.T, acts []interference, begin func(*rand.Rand) world) {
+	t.Helper()
 	const walks, steps, interruptions = 150, 120, 6
-	acts := []interference{upward, backward, documented, rebuilt, skipping, patched, asks("2026.1", "r:stable"), newConfig, cleanUp, loss}
 	seed := rand.Uint64()
 	if text := os.Getenv("WALK_SEED"); text != "" {
 		given, err := strconv.ParseUint(text, 10, 64)
@@ -261,9 +282,9 @@ func TestChanceFindsNoWrongWorld(t *testing.T) {
 	t.Logf("WALK_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
 	for range walks {
-		w := atRest2026("r:2026.1", int8(1+random.IntN(3)))
+		w := begin(random)
 		w.failures = int8(random.IntN(3))
-		said := []string{}
+		said := []string{w.wish.Image.String()}
 		happened := func(what string) {
 			said = append(said, what)
 			require.Empty(t, w.wrong(), "WALK_SEED=%d: %s\n%+v", seed, strings.Join(said, "; "), w)
