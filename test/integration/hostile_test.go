@@ -187,6 +187,29 @@ func TestHostileWithAnotherDatabaseAtRestPodsStayUntilItsSchemaIsThere(t *testin
 	s.await("the Glance to rest", rests("2026.1"))
 }
 
+func TestHostileAReleaseAndAnotherDatabaseInOneEditAreTakenOneAfterTheOther(t *testing.T) {
+	s := steady(t)
+	s.awaitJob(upgrade.Sync, "to complete", isComplete)
+	other := build.DatabaseSecret(s.ns)
+	other.Name = "other"
+	s.Create(t, other)
+	finish := s.script(upgrade.Sync, harness.Hang())
+	before := s.deployment()
+	s.edit(build.Database("other"), build.Lockstep("2026.2"))
+	pod := s.awaitPod(upgrade.Sync, "to run on it", func(pod corev1.Pod) string {
+		return lacks(databaseOf(pod.Spec) == "other", "it is %s", databaseOf(pod.Spec)) + runs(pod)
+	})
+	require.Equal(t, old, pod.Spec.Containers[0].Image, "what is installed follows first")
+	s.await("the order to be said", func(g *v1alpha1.Glance) string {
+		return says(upgrade.DBSyncInProgress, "the upgrade 2026.1 → 2026.2 begins once the pods have followed to the other database")(g) + in(upgrade.Steady)(g)
+	})
+	require.Equal(t, before.Generation, s.deployment().Generation, "pods are not sent to a database without a schema")
+	require.Nil(t, s.job(upgrade.Expand))
+	finish()
+	s.await("the upgrade to end", rests("2026.2"))
+	require.Equal(t, "other", databaseOf(s.deployment().Spec.Template.Spec))
+}
+
 // databaseOf is the Secret that the first container takes its database connection from.
 func databaseOf(pod corev1.PodSpec) string {
 	for _, env := range append(pod.InitContainers, pod.Containers...)[0].Env {
