@@ -1,4 +1,4 @@
-// Command traffic is a client that notices everything. Of an Image API it creates, reads and lists images without a
+// Command traffic is a client that notices everything. It looks the name of the service up once. Of an Image API it creates, reads and lists images without a
 // pause; from an Identity API it gets tokens with a password, has them and older ones validated, and creates projects with them. It asks
 // over fresh connections and over kept ones, and counts every request that fails and everything that was answered for
 // and cannot be found again. It repeats nothing, so what it sees is what a client without retries sees.
@@ -53,6 +53,9 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
+	if o.url, err = located(ctx, o.url); err != nil {
+		fail(err)
+	}
 	if summary := run(ctx, o, os.Stdout); !summary.Good() {
 		os.Exit(1)
 	}

@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/c5c3/openstack-upgrade/test/traffic/ledger"
 )
 
@@ -131,4 +134,21 @@ func TestNonsenseIsRefusedInOneLine(t *testing.T) {
 			t.Errorf("%q: %v", line, err)
 		}
 	}
+}
+
+func TestAServiceIsLookedUpOnceAndAskedAtItsAddress(t *testing.T) {
+	for given, want := range map[string]string{
+		"http://localhost:9292":      "http://(127.0.0.1|\\[::1\\]):9292",
+		"http://localhost/v3":        "http://(127.0.0.1|\\[::1\\])/v3",
+		"http://10.96.0.7:5000/v3":   "http://10.96.0.7:5000/v3",
+		"http://[fd00::7]:5000/path": `http://\[fd00::7\]:5000/path`,
+	} {
+		found, err := located(t.Context(), given)
+		require.NoError(t, err)
+		assert.Regexp(t, "^"+want+"$", found)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := located(ended, "http://nowhere.invalid:9292")
+	require.Error(t, err)
 }
