@@ -66,7 +66,8 @@ func parseLint(args []string, out io.Writer) (lintOptions, error) {
 		return o, errors.New("- is given twice: what is piped in can be read once")
 	}
 	if o.Installed != "" {
-		if _, err := release.Parse(o.Installed); err != nil {
+		if _, named := image.ReleaseOfTag(o.Installed); !named {
+			_, err := release.Parse(o.Installed)
 			return o, fmt.Errorf("--installed: %w", err)
 		}
 	}
@@ -75,7 +76,7 @@ func parseLint(args []string, out io.Writer) (lintOptions, error) {
 		if o.InstalledImage, err = image.Parse(runs); err != nil {
 			return o, fmt.Errorf("--installed-image: %w", err)
 		}
-		if named, ok := o.InstalledImage.Release(); ok && named.String() != o.Installed {
+		if named, ok := o.InstalledImage.Release(); ok && !sameRelease(named, o.Installed) {
 			return o, fmt.Errorf("--installed-image %q: its tag names %s, and --installed is %s", runs, named, o.Installed)
 		}
 		if o.InstalledImage.Tag == "" && o.InstalledImage.Digest == "" {
@@ -114,4 +115,10 @@ func runLint(args []string, in io.Reader, out, complaints io.Writer) int {
 		return exitFailed
 	}
 	return 0
+}
+
+// sameRelease tells whether a text, a release or a tag, names a release.
+func sameRelease(named release.Release, text string) bool {
+	other, ok := image.ReleaseOfTag(text)
+	return ok && other == named
 }

@@ -135,9 +135,9 @@ func deploymentReport(s upgrade.State, d upgrade.Deployment, takenNames []string
 	rolled := !d.Unobserved && d.Updated == d.Replicas && d.Total == d.Replicas && d.Available == d.Replicas && !d.Paused
 	switch {
 	case len(takenNames) > 0:
-		return report{false, ReasonNameTaken, "exists already and belongs to somebody else: " + strings.Join(takenNames, ", ") + "; remove it, or choose another name"}, true
+		return report{false, ReasonNameTaken, "exists already and belongs to somebody else: " + strings.Join(takenNames, ", ") + "; choose another name for this object, or remove the other first"}, true
 	case d.Standing == upgrade.Foreign:
-		return report{false, ReasonNameTaken, fmt.Sprintf("Deployment %s exists already and belongs to %s; remove it, or choose another name", d.Name, cmp.Or(d.Owner, "somebody else"))}, true
+		return report{false, ReasonNameTaken, fmt.Sprintf("Deployment %s exists already and belongs to %s; choose another name for this object, or remove the other first", d.Name, cmp.Or(d.Owner, "somebody else"))}, true
 	case s.Installed == "":
 		return report{false, ReasonNotInstalled, "The Deployment is created once the database is installed"}, false
 	case d.Standing != upgrade.Current:

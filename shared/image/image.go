@@ -84,6 +84,16 @@ func ReleaseOfTag(tag string) (release.Release, bool) {
 	return r, err == nil
 }
 
+// Misnamed tells whether a tag looks like the name of a release and is none,
+// as 2026.3, v2026.1 and 2026.1.0 do.
+func Misnamed(tag string) bool {
+	if _, names := ReleaseOfTag(tag); names {
+		return false
+	}
+	year, _, dotted := strings.Cut(strings.TrimLeft(tag, "vV"), ".")
+	return dotted && len(year) == 4 && strings.Trim(year, "0123456789") == ""
+}
+
 // legalTag follows the grammar of registries: a letter, digit or underscore,
 // then up to 127 of these, dots and dashes.
 func legalTag(tag string) bool {

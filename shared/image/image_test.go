@@ -120,3 +120,16 @@ func FuzzReleaseOfTag(f *testing.F) {
 		}
 	})
 }
+
+func TestATagThatLooksLikeAReleaseAndIsNoneIsMisnamed(t *testing.T) {
+	for _, tag := range []string{"2026.3", "2026.3-p1", "2026.01", "v2026.1", "V2026.1", "2026.1.0", "2026.1_p1", "2026.1rc1", "2026.", "2026.1-"} {
+		if !Misnamed(tag) {
+			t.Errorf("%q passes", tag)
+		}
+	}
+	for _, tag := range []string{"2026.1", "2026.1-p1", "latest", "", "26.1", "20261", "bookworm", "20260.1", "v1.2", "sha-2026.1", "build.2026"} {
+		if Misnamed(tag) {
+			t.Errorf("%q is refused", tag)
+		}
+	}
+}

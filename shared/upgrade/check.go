@@ -216,10 +216,10 @@ func checkAhead(s State, d Desired) *Rejection {
 		then = "only " + s.Ahead + " can follow"
 	}
 	rejection := &Rejection{Reason: UpgradePathInvalid, Field: FieldRelease,
-		Message: fmt.Sprintf("%s → %s is not possible, the database has been expanded for %s by an upgrade that was aborted: %s", s.Installed, d.Release, s.Ahead, then)}
+		Message: fmt.Sprintf("%s → %s is not possible, the database may have been expanded for %s by an upgrade that was aborted: %s", s.Installed, d.Release, s.Ahead, then)}
 	if stays {
 		rejection.Reason, rejection.Field = DowngradeNotSupported, FieldTag
-		rejection.Message = fmt.Sprintf("the database has been expanded for %s by an upgrade that was aborted, and no build of %s can be synced with it: go forward, or restore a backup", s.Ahead, inWords(s.Installed, s.InstalledImage))
+		rejection.Message = fmt.Sprintf("the database may have been expanded for %s by an upgrade that was aborted, and then no build of %s can be synced with it: go forward, or restore a backup", s.Ahead, inWords(s.Installed, s.InstalledImage))
 	}
 	return rejection
 }

@@ -505,8 +505,8 @@ func settle(s State, d Desired, o Observed) Decision {
 // has expanded and that its own tools cannot read: no Job is run. Jobs of a
 // walk whose record was lost are taken away if they have not started.
 func ahead(s State, d Desired, o Observed) Decision {
-	message := fmt.Sprintf("The database is ahead: it has been expanded for %s by an upgrade that was aborted, and %s, which is installed and serves, cannot sync it. "+
-		"Go forward to %s, or restore a backup made before that upgrade and then remove status.expandedRelease", s.Ahead, inWords(s.Installed, s.InstalledImage), s.Ahead)
+	message := fmt.Sprintf("The database is ahead: it may have been expanded for %s by an upgrade that was aborted, and %s, which is installed and serves, could not sync it then. "+
+		"Go forward to %s; or restore a backup made before that upgrade, or make sure that no pod of its expand ever ran, and then remove status.expandedRelease", s.Ahead, inWords(s.Installed, s.InstalledImage), s.Ahead)
 	decision := Decision{Step: Wait, Serve: serving(s, o),
 		Database: Report{Reason: DowngradeNotSupported, Message: message, Trouble: true, Remedies: forwardOrStay(s, d)[:1]},
 		Event:    unlessReported(o, DowngradeNotSupported, message)}
@@ -624,7 +624,7 @@ func back(s State, d Desired) string {
 	if d.ByTag {
 		return "image back to " + orUnknown(s.InstalledImage)
 	}
-	return "release back to " + s.Installed
+	return fmt.Sprintf("release back to %s and the image to %s", s.Installed, orUnknown(s.InstalledImage))
 }
 
 // wait keeps a walk where it is and says what for.

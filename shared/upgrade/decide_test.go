@@ -184,7 +184,7 @@ func TestJobsOfSomebodyElseAreLeftAloneAndSaidSo(t *testing.T) {
 
 func TestAFailureIsToldOncePerGenerationAndKeepsBeingRetried(t *testing.T) {
 	jobs := map[Task]Job{Migrate: {Name: "glance-db-migrate", Standing: Current, Progress: Failed, Note: "exit code 1: no right to create triggers"}}
-	const says = "Migrate phase failed: 2026.1 → 2026.2: exit code 1: no right to create triggers. Fix the cause and delete Job glance-db-migrate to retry, or set the release back to 2026.1 to abort"
+	const says = "Migrate phase failed: 2026.1 → 2026.2: exit code 1: no right to create triggers. Fix the cause and delete Job glance-db-migrate to retry, or set the release back to 2026.1 and the image to r:2026.1 to abort"
 	first := Decide(upgrading(Migrating), wish("2026.2", "r:2026.2"), Observed{Jobs: jobs, Reported: MigrateInProgress})
 	assert.Equal(t, &Event{Reason: MigrateFailed, Warning: true, Message: says}, first.Event)
 	assert.Equal(t, Report{Reason: MigrateFailed, Message: says, Trouble: true}, first.Database)

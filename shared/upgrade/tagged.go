@@ -11,7 +11,8 @@ const Unnamed = "an unnamed release"
 // names none says nothing about a release, so it changes none: at rest it is
 // taken for a build of what is installed. In a walk that would be a guess, and
 // a wrong one runs a sync of one release under pods of another. So there it
-// counts only when it is one of the two images on record.
+// counts only when it is one of the two images on record. A tag that looks like
+// the name of a release and is none is a mistake.
 func Tagged(s State, ref image.Reference, generation int64) Desired {
 	d := Desired{Image: ref, Generation: generation, ByTag: true}
 	tagged, named := ref.Release()
@@ -22,6 +23,8 @@ func Tagged(s State, ref image.Reference, generation int64) Desired {
 		d.Release = s.Target
 	case s.Walking() && runs(s.InstalledImage, ref):
 		d.Release = s.Installed
+	case image.Misnamed(ref.Tag) && !runs(s.InstalledImage, ref):
+		d.Release = ref.Tag // for the law to refuse: nothing else would tell a typo
 	case s.Walking():
 		d.Release = Unknown
 	case s.Installed == "":

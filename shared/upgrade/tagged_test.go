@@ -55,7 +55,10 @@ func TestAWishByTagNamesTheReleaseThatItsImageNames(t *testing.T) {
 		want  string
 	}{
 		{State{}, "r:2026.1", "2026.1"}, {State{}, "r:2026.1-bookworm", "2026.1"}, {State{}, "r:2026.1@sha256:a", "2026.1"},
-		{State{}, "r:latest", Unnamed}, {State{}, "r@sha256:a", Unnamed}, {State{}, "r:2026.3", Unnamed},
+		{State{}, "r:latest", Unnamed}, {State{}, "r@sha256:a", Unnamed}, {State{}, "r:2026.3", "2026.3"},
+		{installed("2026.1", "r:2026.1"), "r:2026.3", "2026.3"}, {installed("2026.1", "r:2026.1"), "r:v2026.2", "v2026.2"},
+		{installed("2026.1", "r:2026.1"), "r:2026.2.0", "2026.2.0"}, {installed("2026.1", "r:2026.1"), "r:26.2", "2026.1"},
+		{installed(Unnamed, "r:2026.1.0"), "r:2026.1.0", Unnamed}, {walk, "r:2026.2_p1", "2026.2_p1"},
 		{installed("2026.1", "r:2026.1"), "r@sha256:b", "2026.1"}, {installed("2026.1", "r:2026.1"), "r:2027.1", "2027.1"},
 		{opaque, "r@sha256:b", Unnamed}, {opaque, "r:2026.2", "2026.2"},
 		{walk, "r:2026.1-p9", "2026.1"}, {walk, "r:2026.2-p9", "2026.2"}, {walk, "r@sha256:b", Unknown}, {walk, "r:latest", Unknown},
@@ -93,11 +96,11 @@ func TestTheTableOfAdmissionByTag(t *testing.T) {
 			[]string{"go on to 2026.2: r:2026.2", "abort, back to 2026.1: r:2026.1"}, nil},
 		{"ahead, as it is", ahead, "r:2026.1", "", nil, nil},
 		{"ahead, forward", ahead, "r:2026.2", "", nil, nil},
-		{"ahead, a patch", ahead, "r:2026.1-p1", "DowngradeNotSupported: the database has been expanded for 2026.2 by an upgrade that was aborted, and no build of 2026.1 can be synced with it: go forward, or restore a backup",
+		{"ahead, a patch", ahead, "r:2026.1-p1", "DowngradeNotSupported: the database may have been expanded for 2026.2 by an upgrade that was aborted, and then no build of 2026.1 can be synced with it: go forward, or restore a backup",
 			[]string{"go forward to 2026.2: r:2026.2-p1", "stay on r:2026.1: r:2026.1"}, nil},
-		{"ahead, a skip", ahead, "r:2027.1", "UpgradePathInvalid: 2026.1 → 2027.1 is not possible, the database has been expanded for 2026.2 by an upgrade that was aborted: go forward to 2026.2 first",
+		{"ahead, a skip", ahead, "r:2027.1", "UpgradePathInvalid: 2026.1 → 2027.1 is not possible, the database may have been expanded for 2026.2 by an upgrade that was aborted: go forward to 2026.2 first",
 			[]string{"go forward to 2026.2: r:2026.2-p1", "stay on r:2026.1: r:2026.1"}, nil},
-		{"ahead, backwards", ahead, "r:2025.2", "UpgradePathInvalid: 2026.1 → 2025.2 is not possible, the database has been expanded for 2026.2 by an upgrade that was aborted: only 2026.2 can follow",
+		{"ahead, backwards", ahead, "r:2025.2", "UpgradePathInvalid: 2026.1 → 2025.2 is not possible, the database may have been expanded for 2026.2 by an upgrade that was aborted: only 2026.2 can follow",
 			[]string{"go forward to 2026.2: r:2026.2-p1", "stay on r:2026.1: r:2026.1"}, nil},
 		{"restored, as it was before the upgrade", State{Installed: "2026.1", InstalledImage: "r@sha256:a", AbortedImage: "r@sha256:a", Attempt: 1}, "r@sha256:a", "", nil, nil},
 	} {

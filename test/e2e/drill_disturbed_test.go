@@ -212,7 +212,7 @@ func halfExpanded(t *testing.T) {
 	require.NoError(t, on.AwaitObject(t.Context(), key, "expand to have failed", patience, saying(`^ExpandFailed: `)))
 	said := stage.Words(get(t, key))
 	on.Say("%s: %s", key.Namespace, said)
-	assert.Regexp(t, `Expand phase failed: 2026\.1 → 2026\.2: exit code 1: .*Duplicate column name 'value_2026_2'.*delete Job images-db-expand to retry, or set the release back to 2026\.1 to abort`, said)
+	assert.Regexp(t, `Expand phase failed: 2026\.1 → 2026\.2: exit code 1: .*Duplicate column name 'value_2026_2'.*delete Job images-db-expand to retry, or set the release back to 2026\.1 and the image to \S+ to abort`, said)
 	heads, err := on.Heads(t.Context(), stage.DatabaseOf(key.Namespace))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"2026_1_contract01"}, heads, "it died before the version was written")

@@ -183,7 +183,7 @@ func (s keyed) ahead() {
 	s.t.Helper()
 	forward := fmt.Sprintf(`kubectl patch keystone %s -n %s --type=merge -p '{"spec":{"image":{"tag":"2026.2"}}}'`, name, s.ns)
 	restored := fmt.Sprintf(`kubectl patch keystone %s -n %s --subresource=status --type=merge -p '{"status":{"expandedRelease":null}}'`, name, s.ns)
-	said := tells(upgrade.DowngradeNotSupported, "The database is ahead: it has been expanded for 2026.2", "2026.1, which is installed and serves", forward, restored)
+	said := tells(upgrade.DowngradeNotSupported, "The database is ahead: it may have been expanded for 2026.2", "2026.1, which is installed and serves", forward, restored)
 	s.wait("the abort to be told", said)
 	s.awaitDeployment("the old pods to serve", rolledTo(oldKeystone))
 	k := s.wait("the record", stands(upgrade.Steady))

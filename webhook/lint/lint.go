@@ -170,6 +170,7 @@ func (l *Linter) law(kind admission.Kind, object *manifest, raw []byte, explaine
 	if l.options.Installed != "" {
 		request.Operation = admissionv1.Update
 		request.OldObject.Raw = l.atRest(kind, object)
+		request.Object.Raw = l.recorded(object, raw)
 	}
 	body, err := json.Marshal(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"}, Request: request,
@@ -209,20 +210,56 @@ func commands(message string) []string {
 	return all
 }
 
+// recorded is the edit as the API server hands it on: with the status that is
+// stored, whatever the manifest has there.
+func (l *Linter) recorded(object *manifest, raw []byte) []byte {
+	var edit map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &edit); err != nil {
+		return raw // which the judge will say
+	}
+	status, err := json.Marshal(l.status(l.runs(object)))
+	if err != nil {
+		panic(fmt.Errorf("write a status made of texts: %w", err))
+	}
+	edit["status"] = status
+	text, err := json.Marshal(edit)
+	if err != nil {
+		return raw
+	}
+	return text
+}
+
+// runs is the image that the object is at rest with.
+func (l *Linter) runs(object *manifest) image.Reference {
+	if l.options.InstalledImage == (image.Reference{}) {
+		return image.Reference{Repository: object.Repository, Tag: l.options.Installed}
+	}
+	return l.options.InstalledImage
+}
+
+func (l *Linter) status(runs image.Reference) v1alpha1.ServiceStatus {
+	var status v1alpha1.ServiceStatus
+	status.SetState(upgrade.State{Installed: l.options.release(), InstalledImage: runs.String()})
+	return status
+}
+
+// release is the release that is installed.
+func (o Options) release() string {
+	if named, ok := image.ReleaseOfTag(o.Installed); ok {
+		return named.String()
+	}
+	return o.Installed
+}
+
 // atRest is the object as it would be stored before the edit.
 func (l *Linter) atRest(kind admission.Kind, object *manifest) []byte {
-	runs := l.options.InstalledImage
-	if runs == (image.Reference{}) {
-		runs = image.Reference{Repository: object.Repository, Tag: l.options.Installed}
-	}
-	var status v1alpha1.ServiceStatus
-	status.SetState(upgrade.State{Installed: l.options.Installed, InstalledImage: runs.String()})
+	runs := l.runs(object)
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": object.APIVersion, "kind": kind.Kind,
 		"metadata": map[string]any{"name": object.Name, "namespace": object.Namespace},
-		"spec": map[string]any{"openStackRelease": l.options.Installed,
+		"spec": map[string]any{"openStackRelease": l.options.release(),
 			"image": map[string]any{"repository": runs.Repository, "tag": runs.Tag, "digest": runs.Digest}},
-		"status": status,
+		"status": l.status(runs),
 	})
 	if err != nil {
 		panic(fmt.Errorf("write an object made of texts: %w", err))

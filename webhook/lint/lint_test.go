@@ -30,6 +30,11 @@ spec:
 
 func edited(changes ...string) string { return strings.NewReplacer(changes...).Replace(good) }
 
+// byTag is a manifest of the kind whose tag names the release.
+func byTag(tag string) string {
+	return strings.NewReplacer("kind: Glance", "kind: Keystone", `  openStackRelease: "2026.1"`+"\n", "  fernetKeysSecretRef: {name: keys}\n", `tag: "2026.1"`, `tag: "`+tag+`"`).Replace(good)
+}
+
 func piped(t *testing.T, o Options, text string) *Report {
 	t.Helper()
 	if o.Namespace == "" {
@@ -82,6 +87,12 @@ func TestAnInstalledReleaseMakesTheManifestAnEdit(t *testing.T) {
 		"an image unchanged": {Options{Installed: "2025.2", InstalledImage: image.Reference{Repository: "registry.example.org/glance", Digest: digest}}, edited(`tag: "2026.1"`, `digest: "`+digest+`"`), "ImageReleaseMismatch", 0},
 		"another digest":     {Options{Installed: "2025.2", InstalledImage: image.Reference{Repository: "registry.example.org/glance", Digest: strings.ReplaceAll(digest, "a", "b")}}, edited(`tag: "2026.1"`, `digest: "`+digest+`"`), "", 1},
 		"no release":         {Options{Installed: "2026.1"}, edited(`openStackRelease: "2026.1"`, `openStackRelease: "2026.3"`), "VersionParseError", 0},
+		"a tag in its place": {Options{Installed: "2025.2-jammy"}, good, "", 0},
+		"by tag, the next":   {Options{Installed: "2025.2-jammy"}, byTag("2026.1-noble"), "", 0},
+		"by tag, a skip":     {Options{Installed: "2025.1"}, byTag("2026.1"), "UpgradePathInvalid", 0},
+		"by tag, opaque":     {Options{Installed: "2026.1"}, byTag("latest"), "", 1},
+		"by tag, a typo":     {Options{Installed: "2026.1"}, byTag("2026.3"), "VersionParseError", 0},
+		"by tag, a v":        {Options{Installed: "2026.1"}, byTag("v2026.2"), "VersionParseError", 0},
 		"workers":            {Options{Installed: "2025.2"}, good + "  apiServer: {workers: 3}\n", "", 1},
 	} {
 		t.Run(what, func(t *testing.T) {
