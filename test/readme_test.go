@@ -22,6 +22,7 @@ import (
 	"github.com/c5c3/openstack-upgrade/certs/serving/mint"
 	"github.com/c5c3/openstack-upgrade/controller/metrics"
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
+	"github.com/c5c3/openstack-upgrade/test/rows"
 	"github.com/c5c3/openstack-upgrade/webhook/admission"
 	"github.com/c5c3/openstack-upgrade/webhook/server"
 )
@@ -142,6 +143,44 @@ func TestTheRunbookHasAPageForEachFailureReason(t *testing.T) {
 		pages = append(pages, head[1])
 	}
 	assert.Equal(t, texts(upgrade.FailureReasons), pages)
+}
+
+// The rows are asked of a real API server in test/integration/admission.
+func TestTheREADMETellsWhoRefusesWhatAsTheRowsDo(t *testing.T) {
+	byCRD, byWebhook, ifAsked, all := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
+	note := func(in map[string]bool, answers []string) {
+		for _, answer := range answers {
+			_, reason, _ := strings.Cut(answer, " ")
+			in[reason], all[reason] = true, true
+		}
+	}
+	for _, row := range rows.All() {
+		if row.Policy != (admission.Policy{}) {
+			note(ifAsked, row.Refused)
+			continue
+		}
+		note(byCRD, slices.DeleteFunc(slices.Clone(row.Floor), func(answer string) bool { return strings.HasSuffix(answer, " TooLong") }))
+		note(byWebhook, row.Refused)
+	}
+	tables := tablesOf(t, "Refusal")
+	require.Len(t, tables, 1)
+	said := func(cell string) bool { return strings.HasPrefix(cell, "yes") }
+	for _, row := range tables[0] {
+		reason := row[0]
+		assert.True(t, all[reason], "no row is refused with %s", reason)
+		assert.Equal(t, byCRD[reason], said(row[1]), "%s by the CRD", reason)
+		assert.Equal(t, byWebhook[reason], said(row[2]), "%s by the webhook", reason)
+		if ifAsked[reason] {
+			assert.Contains(t, row[2], "--reject-abort-while-contracting", reason)
+		}
+		assert.Equal(t, slices.Contains(upgrade.FailureReasons, upgrade.Reason(reason)), row[3] == "waits", "%s by the controller", reason)
+		delete(all, reason)
+	}
+	assert.Empty(t, all, "refusals that the README does not tell")
+}
+
+func TestTheREADMEListsTheWarnings(t *testing.T) {
+	assert.Equal(t, texts(admission.Warnings), firsts(t, "Warning"))
 }
 
 // firsts is the first column of the table whose head begins with a word.

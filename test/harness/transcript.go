@@ -26,6 +26,9 @@ import (
 
 var update = flag.Bool("update", false, "write golden files instead of comparing with them")
 
+// Updating is whether golden files are to be written anew.
+func Updating() bool { return *update }
+
 // Transcript writes down what becomes of one Glance: a line for each change of what its status records, for each Job
 // that is created, ends or goes, for each image that its Deployment gets, and for each event about it.
 //

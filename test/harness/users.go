@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -119,6 +120,28 @@ func (e *Env) applyShipped(ctx context.Context) error {
 		return fmt.Errorf("deploy/base holds no ServiceAccount %s in namespace %s", ControllerServiceAccount, ControllerNamespace)
 	}
 	return nil
+}
+
+// Shipped are the objects of a kind that deploy/base holds, rendered by kubectl.
+func (e *Env) Shipped(t testing.TB, kind string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := e.renderBase(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects = slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool { return object.GetKind() != kind })
+	if len(objects) == 0 {
+		t.Fatalf("deploy/base holds no %s", kind)
+	}
+	return objects
+}
+
+// Program is the path of a program of the cluster, such as kubectl.
+func (e *Env) Program(name string) string { return filepath.Join(e.assets, name) }
+
+// Path is that of a file of the repository.
+func (e *Env) Path(elements ...string) string {
+	return filepath.Join(append([]string{e.root}, elements...)...)
 }
 
 func (e *Env) renderBase(ctx context.Context) ([]*unstructured.Unstructured, error) {

@@ -41,6 +41,29 @@ type Row struct {
 	Policy admission.Policy
 }
 
+// String is what is stored and what is asked, as a person would say it.
+func (r Row) String() string {
+	var b strings.Builder
+	_, _ = fmt.Fprintf(&b, "== row %d: %s\n", r.Number, r.What)
+	if r.Stored != nil {
+		state := r.Stored.Status.State()
+		_, _ = fmt.Fprintf(&b, "stored:  %s %s", r.Stored.Spec.OpenStackRelease, tail(r.Stored))
+		if state.Installed != "" {
+			_, _ = fmt.Fprintf(&b, ", installed %s", state.Installed)
+		}
+		if state.Walking() {
+			_, _ = fmt.Fprintf(&b, ", %s to %q", state.Phase, state.Target)
+		}
+		_, _ = fmt.Fprintln(&b)
+	}
+	_, _ = fmt.Fprintf(&b, "request: %.20q %s\n", r.Wish.Spec.OpenStackRelease, tail(r.Wish))
+	return b.String()
+}
+
+func tail(g *v1alpha1.Glance) string {
+	return strings.TrimPrefix(g.Spec.Image.Reference().String(), Repository)
+}
+
 const (
 	release = "spec.openStackRelease "
 	tag     = "spec.image.tag "
@@ -135,7 +158,11 @@ func All() []Row {
 		{Number: 21, What: "phase unknown, labels", Stored: broken(func(s *v1alpha1.GlanceStatus) { s.UpgradePhase = "Pondering" }), Wish: Glance("2026.2", "2026.2", "", labelled)},
 	}
 	for _, text := range []string{"2025.9", "2026.3", "26.1", " 2026.1", "2026.01", "２０２６.１", "", "2026.1\n", strings.Repeat("9", 10_000)} {
-		all = append(all, Row{Number: 1, What: fmt.Sprintf("%.20q with a tag", text), Wish: Glance(text, "2026.1", ""), Refused: []string{release + "VersionParseError"}, Floor: []string{release + "VersionParseError"}})
+		floor := release + "VersionParseError"
+		if len(text) > 64 {
+			floor = release + "TooLong"
+		}
+		all = append(all, Row{Number: 1, What: fmt.Sprintf("%.20q with a tag", text), Wish: Glance(text, "2026.1", ""), Refused: []string{release + "VersionParseError"}, Floor: []string{floor}})
 	}
 	all = append(all, Row{Number: 1, What: "2026.3 with a tag that names none", Wish: Glance("2026.3", "latest", ""), Refused: []string{release + "VersionParseError"}, Floor: []string{release + "VersionParseError"}, NoCommand: true})
 	for _, phase := range upgrade.Phases[:3] {

@@ -221,19 +221,7 @@ func merged(t *testing.T, g *v1alpha1.Glance, patch string) *v1alpha1.Glance {
 
 // transcribe tells a row the way a person meets it.
 func transcribe(to *strings.Builder, r rows.Row, answer *admissionv1.AdmissionResponse) {
-	_, _ = fmt.Fprintf(to, "== row %d: %s\n", r.Number, r.What)
-	if r.Stored != nil {
-		state := r.Stored.Status.State()
-		_, _ = fmt.Fprintf(to, "stored:  %s %s", r.Stored.Spec.OpenStackRelease, tail(r.Stored))
-		if state.Installed != "" {
-			_, _ = fmt.Fprintf(to, ", installed %s", state.Installed)
-		}
-		if state.Walking() {
-			_, _ = fmt.Fprintf(to, ", %s to %q", state.Phase, state.Target)
-		}
-		_, _ = fmt.Fprintln(to)
-	}
-	_, _ = fmt.Fprintf(to, "request: %.20q %s\n", r.Wish.Spec.OpenStackRelease, tail(r.Wish))
+	_, _ = fmt.Fprint(to, r)
 	if answer.Allowed {
 		_, _ = fmt.Fprintln(to, "admitted")
 		for _, warning := range answer.Warnings {
@@ -246,10 +234,6 @@ func transcribe(to *strings.Builder, r rows.Row, answer *admissionv1.AdmissionRe
 		}
 	}
 	_, _ = fmt.Fprintln(to)
-}
-
-func tail(g *v1alpha1.Glance) string {
-	return strings.TrimPrefix(g.Spec.Image.Reference().String(), rows.Repository)
 }
 
 func assertTranscript(t *testing.T, file, story string) {
