@@ -81,7 +81,8 @@ func (b *ByHand) Serve(ctx context.Context, image string) error {
 	return b.stage.Await(ctx, "the pods in "+b.Key.Namespace, 5*time.Minute, b.stage.RolledOut(b.Key.Namespace, b.Key.Name))
 }
 
-// Manage runs a command of glance-manage db as a Job and waits until it is done.
+// Manage runs a command of glance-manage db as a Job and waits until it is done. The Job tries again, as such Jobs do: a
+// sync in one pass keeps no triggers, so rows that are written while it migrates make its contract refuse to begin.
 func (b *ByHand) Manage(ctx context.Context, image, task string) error {
 	template := *b.job.DeepCopy()
 	template.ObjectMeta = metav1.ObjectMeta{}
@@ -89,10 +90,10 @@ func (b *ByHand) Manage(ctx context.Context, image, task string) error {
 	container := &template.Spec.Containers[0]
 	container.Name, container.Image = task, image
 	container.Command = append(slices.Clone(container.Command[:len(container.Command)-1]), task)
-	none := int32(0)
+	retries := int32(4)
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.Key.Namespace, GenerateName: task + "-"},
-		Spec:       batchv1.JobSpec{BackoffLimit: &none, Template: template},
+		Spec:       batchv1.JobSpec{BackoffLimit: &retries, Template: template},
 	}
 	if err := b.stage.Client.Create(ctx, job); err != nil {
 		return fmt.Errorf("run %s in %s: %w", task, b.Key.Namespace, err)
@@ -101,7 +102,7 @@ func (b *ByHand) Manage(ctx context.Context, image, task string) error {
 		if err := b.stage.Client.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
 			return false, err.Error(), nil
 		}
-		if job.Status.Failed > 0 {
+		if job.Status.Failed > retries {
 			return false, "", fmt.Errorf("job %s failed", job.Name)
 		}
 		return Complete(job), jobWords(job), nil
