@@ -30,13 +30,11 @@ type results struct {
 	refused     int
 	aborted     string
 	requests    ledger.Summary
-	// keystone is nil when only Glance was shown.
-	keystone *walked
 }
 
-// conclude lets the clients come to their end, prints what was counted, and fails if any of it is wrong.
+// conclude lets Glance's clients come to their end, prints what was counted, and fails if any of it is wrong.
 func (d *demo) conclude(ctx context.Context) error {
-	d.headline("What was counted")
+	d.headline("What was counted of Glance")
 	if err := d.stage.Await(ctx, "the clients to have asked often enough", 5*time.Minute, func(ctx context.Context) (bool, string, error) {
 		now, err := d.traffic.Now(ctx)
 		return err == nil && now.Sent >= fewestRequests, fmt.Sprintf("%d sent, %d failed", now.Sent, now.Failed), nil
@@ -48,18 +46,22 @@ func (d *demo) conclude(ctx context.Context) error {
 		return err
 	}
 	d.results.requests = summary
-	for _, line := range d.results.lines() {
+	return d.judge(d.results.lines(), d.results.wrong())
+}
+
+// judge prints what was counted, and fails if any of it is wrong.
+func (d *demo) judge(counted, wrong []string) error {
+	for _, line := range counted {
 		d.say("  %s", line)
 	}
-	if wrong := d.results.wrong(); len(wrong) > 0 {
-		d.say("")
-		for _, line := range wrong {
-			d.say("  WRONG: %s", line)
-		}
-		return errors.New("not everything is as promised: " + strings.Join(wrong, "; "))
+	if len(wrong) == 0 {
+		return nil
 	}
-	d.lookAround()
-	return nil
+	d.say("")
+	for _, line := range wrong {
+		d.say("  WRONG: %s", line)
+	}
+	return errors.New("not everything is as promised: " + strings.Join(wrong, "; "))
 }
 
 func (r results) lines() []string {
@@ -74,11 +76,7 @@ func (r results) lines() []string {
 		lines = append(lines, row([]string{"writes", ""}[min(i, 1)], "%s", line))
 	}
 	lines = append(lines, "", r.requests.String())
-	lines = append(lines, r.requests.Lines()...)
-	if r.keystone != nil {
-		lines = append(append(lines, ""), r.keystone.lines()...)
-	}
-	return lines
+	return append(lines, r.requests.Lines()...)
 }
 
 func row(name, format string, args ...any) string {
@@ -114,8 +112,5 @@ func (r results) wrong() []string {
 	must(r.requests.Failed == 0, "%d requests failed", r.requests.Failed)
 	must(r.requests.Lost == 0, "%d images were lost", r.requests.Lost)
 	must(r.requests.Sent >= fewestRequests, "only %d requests were sent, fewer than %d", r.requests.Sent, fewestRequests)
-	if r.keystone != nil {
-		wrong = append(wrong, r.keystone.wrong()...)
-	}
 	return wrong
 }

@@ -49,11 +49,11 @@ func (d *demo) keystone(ctx context.Context) error {
 	if _, err := d.kubectl(ctx, k.Manifest(), "apply", "-f", "-"); err != nil {
 		return err
 	}
+	d.walked = &walked{}
 	of := subject{stage: d.stage.Of(stage.Keystones), key: k.Key()}
 	if err := of.stage.AwaitReady(ctx, of.key, 10*time.Minute); err != nil {
 		return err
 	}
-	d.results.keystone = &walked{}
 	object, err := of.stage.Get(ctx, of.key)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (d *demo) keystone(ctx context.Context) error {
 }
 
 func (d *demo) walkKeystone(ctx context.Context, of subject) (err error) {
-	result := d.results.keystone
+	result := d.walked
 	if result.headsBefore, err = d.stage.Heads(ctx, of.key.Namespace); err != nil {
 		return err
 	}
@@ -99,6 +99,12 @@ func (d *demo) walkKeystone(ctx context.Context, of subject) (err error) {
 	}
 	result.requests, err = of.traffic.Stop(ctx)
 	return err
+}
+
+// concludeKeystone is the same for Keystone.
+func (d *demo) concludeKeystone(context.Context) error {
+	d.headline("What was counted of Keystone")
+	return d.judge(d.walked.lines(), d.walked.wrong())
 }
 
 func (w walked) lines() []string {

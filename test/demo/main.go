@@ -1,7 +1,7 @@
 // Command demo shows the whole of it to a newcomer: on a real one-node Kubernetes, a real Glance goes from one release
 // to the next while clients create, read and list images without a pause. Edits that could never be walked are refused
-// where they are typed, and an upgrade that is under way is aborted; if it is asked for, a real Keystone follows. At the end stands what was counted; the command
-// fails when any of it is not as promised.
+// where they are typed, and an upgrade that is under way is aborted. Then stands what was counted. If it is asked for, a
+// real Keystone follows, with its own count. The command fails when any of it is not as promised.
 package main
 
 import (
@@ -46,16 +46,18 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		"The production overlay is what users apply: two webhooks and two controllers.")
 	var err error
 	if d.stage, err = stage.Up(ctx, d.say, *name); err != nil {
+		d.say("\nWhat there is of the cluster stays; `%s` removes it.", ending(*name))
 		return err
 	}
-	acts := []func(context.Context) error{d.install, d.startTraffic, d.refusals, d.upgrade, d.abort}
+	defer d.lookAround()
+	acts := []func(context.Context) error{d.install, d.startTraffic, d.refusals, d.upgrade, d.abort, d.conclude}
 	if *services == withKeystone {
-		acts = append(acts, d.keystone)
+		acts = append(acts, d.keystone, d.concludeKeystone)
 	}
-	for _, act := range append(acts, d.conclude) {
+	for _, act := range acts {
 		if err := act(ctx); err != nil {
 			if ctx.Err() != nil {
-				return errors.New("stopped; `make demo` begins anew, `make cluster-down` ends the cluster")
+				return errors.New("stopped")
 			}
 			return err
 		}
@@ -78,6 +80,8 @@ type demo struct {
 
 	traffic *stage.Traffic
 	results results
+	// walked is nil until there is a Keystone.
+	walked *walked
 }
 
 // install begins at the beginning: an empty database and a Glance of the older release.
@@ -126,27 +130,4 @@ func (d *demo) startTraffic(ctx context.Context) error {
 		now, err := d.traffic.Now(ctx)
 		return err == nil && now.Sent >= 100, fmt.Sprintf("%d sent, %d failed", now.Sent, now.Failed), nil
 	})
-}
-
-// lookAround is what remains: a cluster to look at.
-func (d *demo) lookAround() {
-	d.headline("The cluster stays up: look around")
-	d.block(fmt.Sprintf(`export KUBECONFIG=%s
-export PATH=%s:$PATH
-kubectl -n openstack get glance,jobs,pods
-kubectl -n openstack describe glance images        # conditions and events
-kubectl -n openstack get glance images -o wide
-kubectl explain glance.spec.image
-# Walk on by hand: the images on the node are tagged bookworm, trixie and next.
-kubectl -n openstack patch glance images --type=merge -p '{"spec":{"openStackRelease":"2027.1","image":{"tag":"next"}}}'
-# Call it off:
-kubectl -n openstack patch glance images --type=merge -p '{"spec":{"openStackRelease":"2026.2","image":{"tag":"trixie"}}}'
-kubectl -n openstack-upgrade logs -l app.kubernetes.io/name=openstack-upgrade-controller --tail=50
-kubectl -n openstack-upgrade logs -l app.kubernetes.io/name=openstack-upgrade-webhook --tail=50
-`, d.stage.Kubeconfig(), directory(d.stage.KubectlPath())))
-	end := "make cluster-down"
-	if d.stage.Cluster != "dev" {
-		end = "go run ./test/cluster down --name " + d.stage.Cluster
-	}
-	d.say("`make demo` begins anew; `%s` ends the cluster and removes all of it.", end)
 }
