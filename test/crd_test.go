@@ -1,6 +1,7 @@
 package test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -121,6 +122,21 @@ func TestEverySampleIsAcceptedByTheCRD(t *testing.T) {
 		}
 	}
 	assert.Len(t, judged, len(admission.Kinds), "a sample of every kind")
+}
+
+func TestNoSampleHasAKeyThatWorks(t *testing.T) {
+	seen := 0
+	for _, object := range read(t, "../deploy/samples/keystone-secrets.yaml") {
+		key, isKey, err := unstructured.NestedString(object.Object, "stringData", "0")
+		require.NoError(t, err)
+		if !isKey {
+			continue
+		}
+		seen++
+		bytes, err := base64.URLEncoding.DecodeString(key)
+		assert.False(t, err == nil && len(bytes) == 32, "%s: %s can be used, and everybody knows it", object.GetName(), key)
+	}
+	assert.Equal(t, 2, seen, "fernet and credential keys")
 }
 
 func TestTheCRDAloneRefusesWhatHasNoShape(t *testing.T) {
