@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -91,7 +92,7 @@ func (l *Linter) Judge(raw []byte) (Judgement, bool, error) {
 	group, version, _ := strings.Cut(object.APIVersion, "/")
 	at := slices.IndexFunc(l.kinds, func(k admission.Kind) bool { return strings.EqualFold(k.Kind, object.Kind) && k.Group == group })
 	if at < 0 {
-		return Judgement{}, false, nil
+		return l.unknown(object, group)
 	}
 	kind := l.kinds[at]
 	j := Judgement{Kind: kind.Kind, Namespace: object.Namespace, Name: object.Name, Verdict: Refused}
@@ -126,6 +127,23 @@ func (l *Linter) Judge(raw []byte) (Judgement, bool, error) {
 		j.Verdict = Admitted
 	}
 	return j, true, nil
+}
+
+// unknown refuses a kind that a group of ours does not have; those of other
+// groups are not judged.
+func (l *Linter) unknown(object *manifest, group string) (Judgement, bool, error) {
+	var known []string
+	for _, kind := range l.kinds {
+		if kind.Group == group {
+			known = append(known, kind.Kind)
+		}
+	}
+	if len(known) == 0 {
+		return Judgement{}, false, nil
+	}
+	return Judgement{Kind: object.Kind, Namespace: cmp.Or(object.Namespace, l.options.Namespace), Name: object.Name, Verdict: Refused,
+		Findings: []Finding{{Field: "kind", Reason: UnknownKind,
+			Message: fmt.Sprintf("%s: there is no kind %q in %s: write %s", UnknownKind, object.Kind, group, strings.Join(known, " or "))}}}, true, nil
 }
 
 // manifest is what a review repeats of an object, as far as it has it: what has

@@ -237,6 +237,14 @@ func TestAKindInAnotherCaseIsNoKind(t *testing.T) {
 	assert.Equal(t, `UnknownKind: there is no kind "glance": write Glance`, object.Findings[0].Message)
 }
 
+func TestAKindThatOurGroupDoesNotHaveIsRefused(t *testing.T) {
+	refused := only(t, piped(t, Options{}, edited("kind: Glance", "kind: Glanze")))
+	assert.Equal(t, Refused, refused.Verdict)
+	require.Len(t, refused.Findings, 1)
+	assert.Equal(t, `UnknownKind: there is no kind "Glanze" in openstack.c5c3.io: write Glance or Keystone`, refused.Findings[0].Message)
+	assert.Empty(t, piped(t, Options{}, "apiVersion: v1\nkind: Glanze\n").Objects, "other groups are not judged")
+}
+
 func TestANameThatIsYetToBeMadeIsJudged(t *testing.T) {
 	named := func(from string) string { return edited("name: images,", "generateName: "+from+",") }
 	assert.Equal(t, Admitted, only(t, piped(t, Options{}, named("images-"))).Verdict)
