@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -94,4 +95,22 @@ func (s *scene) inject(component, sidecar string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name}}
 	s.Create(s.t, policy, binding)
 	s.untilAllowed(policy, binding)
+	dry := client.NewDryRunClient(s.Client)
+	s.Eventually(s.t, harness.Patience, "the policy to be in force", func(ctx context.Context) string {
+		pod := plainPod(s.ns, component)
+		err := dry.Create(ctx, pod)
+		return lacks(err == nil && len(pod.Spec.Containers) == 2, "a dry run has %d containers, %v", len(pod.Spec.Containers), err)
+	})
+}
+
+// plainPod is a pod of a component that Pod Security takes.
+func plainPod(namespace, component string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "plain-", Labels: map[string]string{"app.kubernetes.io/component": component}},
+		Spec: corev1.PodSpec{
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			Containers: []corev1.Container{{Name: "plain", Image: "plain:1", SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}},
+		},
+	}
 }
