@@ -65,19 +65,18 @@ func parseLint(args []string, out io.Writer) (lintOptions, error) {
 	if twice := slices.Index(o.paths, lint.Stdin); twice >= 0 && slices.Contains(o.paths[twice+1:], lint.Stdin) {
 		return o, errors.New("- is given twice: what is piped in can be read once")
 	}
-	if o.Installed != "" {
-		if _, named := image.ReleaseOfTag(o.Installed); !named {
-			_, err := release.Parse(o.Installed)
-			return o, fmt.Errorf("--installed: %w", err)
-		}
+	installed, named := image.ReleaseOfTag(o.Installed)
+	if o.Installed != "" && !named {
+		_, err := release.Parse(o.Installed)
+		return o, fmt.Errorf("--installed: %w", err)
 	}
 	if runs != "" {
 		var err error
 		if o.InstalledImage, err = image.Parse(runs); err != nil {
 			return o, fmt.Errorf("--installed-image: %w", err)
 		}
-		if named, ok := o.InstalledImage.Release(); ok && !sameRelease(named, o.Installed) {
-			return o, fmt.Errorf("--installed-image %q: its tag names %s, and --installed is %s", runs, named, o.Installed)
+		if tagged, ok := o.InstalledImage.Release(); ok && tagged != installed {
+			return o, fmt.Errorf("--installed-image %q: its tag names %s, and --installed is %s", runs, tagged, o.Installed)
 		}
 		if o.InstalledImage.Tag == "" && o.InstalledImage.Digest == "" {
 			return o, fmt.Errorf("--installed-image %q: name its tag or digest", runs)
@@ -115,10 +114,4 @@ func runLint(args []string, in io.Reader, out, complaints io.Writer) int {
 		return exitFailed
 	}
 	return 0
-}
-
-// sameRelease tells whether a text, a release or a tag, names a release.
-func sameRelease(named release.Release, text string) bool {
-	other, ok := image.ReleaseOfTag(text)
-	return ok && other == named
 }

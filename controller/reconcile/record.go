@@ -122,6 +122,9 @@ type report struct {
 	message string
 }
 
+// freeTheName ends what is said of a name that somebody else has.
+const freeTheName = "; choose another name for this object, or remove the other first"
+
 // deploymentReport says whether the API serves. In a walk that means at full
 // strength, whichever template the pods have, so that it does not flap while
 // they are replaced one by one; otherwise the rollout must be complete.
@@ -135,9 +138,9 @@ func deploymentReport(s upgrade.State, d upgrade.Deployment, takenNames []string
 	rolled := !d.Unobserved && d.Updated == d.Replicas && d.Total == d.Replicas && d.Available == d.Replicas && !d.Paused
 	switch {
 	case len(takenNames) > 0:
-		return report{false, ReasonNameTaken, "exists already and belongs to somebody else: " + strings.Join(takenNames, ", ") + "; choose another name for this object, or remove the other first"}, true
+		return report{false, ReasonNameTaken, "exists already and belongs to somebody else: " + strings.Join(takenNames, ", ") + freeTheName}, true
 	case d.Standing == upgrade.Foreign:
-		return report{false, ReasonNameTaken, fmt.Sprintf("Deployment %s exists already and belongs to %s; choose another name for this object, or remove the other first", d.Name, cmp.Or(d.Owner, "somebody else"))}, true
+		return report{false, ReasonNameTaken, fmt.Sprintf("Deployment %s exists already and belongs to %s", d.Name, cmp.Or(d.Owner, "somebody else")) + freeTheName}, true
 	case s.Installed == "":
 		return report{false, ReasonNotInstalled, "The Deployment is created once the database is installed"}, false
 	case d.Standing != upgrade.Current:

@@ -42,7 +42,7 @@ func Glance() Service {
 				Image: spec.Image, Deployment: spec.Deployment, Jobs: spec.Jobs, Security: spec.Security, Database: spec.Database,
 				Config: render.INI(spec.ExtraConfig), ConfigDirs: []string{glanceManageDir, glanceAPIDir}, ConfigSecrets: spec.ConfigSecretRefs,
 				ScratchDirs: []string{"/tmp", "/var/lib/glance"},
-				Command:     glanceCommand(spec), Port: glancePort, ProbePath: "/healthcheck",
+				Command:     launch(spec.APIServer.Command, "glance.common.wsgi_app:init_app()", glancePort, spec.APIServer.UWSGI, spec.Deployment), Port: glancePort, ProbePath: "/healthcheck",
 				Tasks: facts.Tasks(),
 			}
 		},
@@ -51,11 +51,4 @@ func Glance() Service {
 
 func glanceManage(command string) []string {
 	return []string{"glance-manage", "--config-dir", glanceManageDir, "db", command}
-}
-
-func glanceCommand(spec v1alpha1.GlanceSpec) []string {
-	if len(spec.APIServer.Command) > 0 {
-		return spec.APIServer.Command
-	}
-	return uwsgi("glance.common.wsgi_app:init_app()", glancePort, spec.APIServer.UWSGI, spec.Deployment)
 }

@@ -47,7 +47,7 @@ func Keystone() Service {
 				Image: spec.Image, Deployment: spec.Deployment, Jobs: spec.Jobs, Security: spec.Security, Database: spec.Database,
 				Config: render.INI(spec.ExtraConfig), ConfigDirs: []string{keystoneConfigDir}, ConfigSecrets: spec.ConfigSecretRefs,
 				ScratchDirs: []string{"/tmp", "/var/lib/keystone"},
-				Command:     keystoneCommand(spec), Port: keystonePort, ProbePath: "/healthcheck",
+				Command:     launch(spec.APIServer.Command, "keystone.server.wsgi:initialize_public_application()", keystonePort, spec.APIServer.UWSGI, spec.Deployment), Port: keystonePort, ProbePath: "/healthcheck",
 				Tasks: facts.Tasks(),
 			}
 			workload.Keys = append(keysIn(keystoneFernetDir, spec.FernetKeysSecretRef), keysIn(keystoneCredentialDir, spec.CredentialKeysSecretRef)...)
@@ -78,11 +78,4 @@ func keysIn(dir string, secret *v1alpha1.SecretReference) []render.KeyFiles {
 		return nil
 	}
 	return []render.KeyFiles{{Secret: secret.Name, Dir: dir}}
-}
-
-func keystoneCommand(spec v1alpha1.KeystoneSpec) []string {
-	if len(spec.APIServer.Command) > 0 {
-		return spec.APIServer.Command
-	}
-	return uwsgi("keystone.server.wsgi:initialize_public_application()", keystonePort, spec.APIServer.UWSGI, spec.Deployment)
 }

@@ -7,7 +7,16 @@ import (
 	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 )
 
-// uwsgi launches an API. On SIGTERM the workers finish the requests they hold
+// launch is what starts an API: the command that is asked for, otherwise the
+// module under uWSGI.
+func launch(asked []string, module string, port int, server v1alpha1.UWSGISpec, deployment v1alpha1.DeploymentSpec) []string {
+	if len(asked) > 0 {
+		return asked
+	}
+	return uwsgi(module, port, server, deployment)
+}
+
+// uwsgi serves a module. On SIGTERM the workers finish the requests they hold
 // before they end; the mercy they are given ends before the pod's own. Tokens
 // make long headers, and uploads pause: both would be cut off by the defaults.
 func uwsgi(module string, port int, server v1alpha1.UWSGISpec, deployment v1alpha1.DeploymentSpec) []string {
