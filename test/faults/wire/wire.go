@@ -1,0 +1,233 @@
+package wire
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// Wire is the line between one controller and the API server.
+type Wire struct {
+	server   *httptest.Server
+	upstream *url.URL
+	client   http.RoundTripper
+	config   *rest.Config
+
+	mu       sync.Mutex
+	changed  *sync.Cond
+	kill     func()
+	faults   []Fault
+	fired    []bool
+	writes   []Write
+	number   int
+	reasons  map[string]string // of events, by their names
+	streams  map[*stream]struct{}
+	frozen   map[string]bool
+	blind    map[string]bool
+	missed   map[string]bool // of which a watch was cut or turned away while blind
+	outdated map[string]bool
+	down     bool
+}
+
+// Everything names all resources where some can be named.
+const Everything = "*"
+
+// Open lays the wire of somebody who would talk to the API server with this configuration. It is closed after the test.
+func Open(t testing.TB, as *rest.Config) *Wire {
+	t.Helper()
+	upstream, err := url.Parse(as.Host)
+	if err != nil {
+		t.Fatalf("read the address of the API server: %v", err)
+	}
+	tls, err := rest.TLSConfigFor(as)
+	if err != nil {
+		t.Fatalf("trust the API server: %v", err)
+	}
+	w := &Wire{
+		upstream: upstream,
+		// What the process accepts is passed on as it is, packed or not.
+		client:  &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true, DisableCompression: true, MaxIdleConnsPerHost: 16},
+		kill:    func() {},
+		reasons: map[string]string{}, streams: map[*stream]struct{}{},
+		frozen: map[string]bool{}, blind: map[string]bool{}, missed: map[string]bool{}, outdated: map[string]bool{},
+	}
+	w.changed = sync.NewCond(&w.mu)
+	w.server = httptest.NewServer(w)
+	w.config = rest.CopyConfig(as)
+	w.config.Host, w.config.TLSClientConfig = w.server.URL, rest.TLSClientConfig{}
+	t.Cleanup(func() {
+		w.mu.Lock()
+		w.frozen = map[string]bool{}
+		w.changed.Broadcast()
+		w.mu.Unlock()
+		w.server.CloseClientConnections()
+		w.server.Close()
+		w.client.(*http.Transport).CloseIdleConnections()
+	})
+	return w
+}
+
+// Config is what the controller is to talk to the API server with.
+func (w *Wire) Config() *rest.Config { return rest.CopyConfig(w.config) }
+
+// OnKill says how the process is ended. It must be dead when kill returns.
+func (w *Wire) OnKill(kill func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kill = kill
+}
+
+// Plan has these faults happen, and forgets those planned before.
+func (w *Wire) Plan(faults ...Fault) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults, w.fired = slices.Clone(faults), make([]bool, len(faults))
+}
+
+// Unmet are the planned faults whose write has not come.
+func (w *Wire) Unmet() []Fault {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var unmet []Fault
+	for i, f := range w.faults {
+		if !w.fired[i] {
+			unmet = append(unmet, f)
+		}
+	}
+	return unmet
+}
+
+// Writes are those that have come so far, in the order in which they came, leases aside.
+func (w *Wire) Writes() []Write {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.writes)
+}
+
+// arrive numbers a write and finds what is to be done to it.
+func (w *Wire) arrive(at Point) (index int, deed Deed, kill func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at.Nth = 1
+	for _, before := range w.writes {
+		if before.same(at) {
+			at.Nth++
+		}
+	}
+	if !at.Event() {
+		w.number++
+	}
+	write := Write{Point: at, Number: w.number}
+	w.writes = append(w.writes, write)
+	for i, f := range w.faults {
+		if f.meets(write) {
+			w.fired[i], deed = true, f.Deed
+		}
+	}
+	return len(w.writes) - 1, deed, w.kill
+}
+
+func (w *Wire) answered(index, code int, committed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writes[index].Code = code
+	w.writes[index].Committed = w.writes[index].Committed || committed
+}
+
+// Freeze holds back what watches tell of these resources ("pods"; Everything for all) until Thaw. A watch that begins
+// meanwhile still tells what is there when it begins.
+func (w *Wire) Freeze(resources ...string) { w.mark(w.frozen, resources) }
+
+// Thaw lets go what was held back, in its order, and all that follows.
+func (w *Wire) Thaw(resources ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	unmark(w.frozen, resources)
+	w.changed.Broadcast()
+}
+
+// Cut ends the watches of these resources; the process may begin them anew.
+func (w *Wire) Cut(resources ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut(resources)
+}
+
+// Blind cuts the watches of these resources and lets none begin until See.
+func (w *Wire) Blind(resources ...string) {
+	w.mark(w.blind, resources)
+	w.Cut(resources...)
+}
+
+// See lets watches of these resources begin again, but not from where they were: the process must list, and so does not
+// learn of what came and went meanwhile.
+func (w *Wire) See(resources ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for resource := range w.missed {
+		if slices.Contains(resources, resource) || slices.Contains(resources, Everything) {
+			w.outdated[resource] = true
+			delete(w.missed, resource)
+		}
+	}
+	unmark(w.blind, resources)
+}
+
+// Down makes the API server unreachable: every connection is cut, and no request is answered until Up.
+func (w *Wire) Down() {
+	w.mu.Lock()
+	w.down = true
+	w.mu.Unlock()
+	w.server.CloseClientConnections()
+}
+
+// Up ends it.
+func (w *Wire) Up() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = false
+}
+
+func (w *Wire) mark(set map[string]bool, resources []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, resource := range resources {
+		set[resource] = true
+	}
+}
+
+func unmark(set map[string]bool, resources []string) {
+	for _, resource := range resources {
+		delete(set, resource)
+		if resource == Everything {
+			clear(set)
+		}
+	}
+}
+
+func marked(set map[string]bool, resource string) bool { return set[resource] || set[Everything] }
+
+// hangUp is what a process sees of a network that is gone.
+func hangUp(out http.ResponseWriter) {
+	if conn := hijack(out); conn != nil {
+		conn.Close()
+	}
+}
+
+func hijack(out http.ResponseWriter) net.Conn {
+	hijacker, ok := out.(http.Hijacker)
+	if !ok {
+		return nil
+	}
+	conn, _, err := hijacker.Hijack()
+	if err != nil {
+		return nil // it is gone already
+	}
+	return conn
+}
