@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -35,7 +36,7 @@ func (w *Wire) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 	case isResource && asked.writes() && asked.resource != "leases":
 		w.write(out, in, asked)
 	default:
-		reply, err := w.forward(in, in.Body)
+		reply, err := w.forward(in, nil)
 		w.answer(out, reply, err)
 	}
 }
@@ -54,7 +55,13 @@ func (w *Wire) write(out http.ResponseWriter, in *http.Request, asked request) {
 		hangUp(out) // the process went away in the middle of its sentence
 		return
 	}
-	index, deed, kill := w.arrive(w.pointOf(asked, body))
+	conflict := apierrors.NewConflict(schema.GroupResource{Group: asked.group, Resource: asked.resource}, asked.name, errors.New("somebody else has written it meanwhile"))
+	at := w.pointOf(asked, body)
+	if w.refuses(at) {
+		refuse(out, conflict)
+		return
+	}
+	index, deed, kill := w.arrive(at)
 	switch deed {
 	case KillBefore:
 		kill()
@@ -62,12 +69,12 @@ func (w *Wire) write(out http.ResponseWriter, in *http.Request, asked request) {
 		return
 	case Conflict:
 		w.answered(index, http.StatusConflict, false)
-		refuse(out, apierrors.NewConflict(schema.GroupResource{Group: asked.group, Resource: asked.resource}, asked.name, fmt.Errorf("somebody else has written it meanwhile")))
+		refuse(out, conflict)
 		return
 	case KillAfter, LoseReply, TimeOut:
 	}
 	// What was sent is done, whether or not the process lives to hear of it.
-	reply, err := w.forward(in.WithContext(context.WithoutCancel(in.Context())), bytes.NewReader(body))
+	reply, err := w.forward(in.WithContext(context.WithoutCancel(in.Context())), body)
 	if err != nil {
 		hangUp(out)
 		return
@@ -140,7 +147,7 @@ type reply struct {
 	body   []byte
 }
 
-func (w *Wire) forward(in *http.Request, body io.Reader) (reply, error) {
+func (w *Wire) forward(in *http.Request, body []byte) (reply, error) {
 	response, err := w.send(in, body)
 	if err != nil {
 		return reply{}, err
@@ -154,10 +161,17 @@ func (w *Wire) forward(in *http.Request, body io.Reader) (reply, error) {
 }
 
 // send asks the API server.
-func (w *Wire) send(in *http.Request, body io.Reader) (*http.Response, error) {
+func (w *Wire) send(in *http.Request, body []byte) (*http.Response, error) {
 	request := in.Clone(in.Context())
+	// Over a line without TLS a client keeps its token to itself.
+	if token := w.config.BearerToken; token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	request.Body, request.ContentLength = http.NoBody, int64(len(body))
+	if len(body) > 0 {
+		request.Body = io.NopCloser(bytes.NewReader(body))
+	}
 	request.RequestURI, request.URL.Scheme, request.URL.Host, request.Host = "", w.upstream.Scheme, w.upstream.Host, ""
-	request.Body = io.NopCloser(body)
 	response, err := w.client.RoundTrip(request)
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server: %w", err)

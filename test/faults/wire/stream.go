@@ -50,7 +50,7 @@ func (w *Wire) watch(out http.ResponseWriter, in *http.Request, asked request) {
 	}
 	ctx, cut := context.WithCancel(in.Context())
 	defer cut()
-	response, err := w.send(in.WithContext(ctx), http.NoBody)
+	response, err := w.send(in.WithContext(ctx), nil)
 	if err != nil {
 		hangUp(out)
 		return

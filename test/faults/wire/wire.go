@@ -24,7 +24,9 @@ type Wire struct {
 	kill     func()
 	faults   []Fault
 	fired    []bool
+	refused  func(Point) bool
 	writes   []Write
+	counts   map[Point]int
 	number   int
 	reasons  map[string]string // of events, by their names
 	streams  map[*stream]struct{}
@@ -54,6 +56,7 @@ func Open(t testing.TB, as *rest.Config) *Wire {
 		// What the process accepts is passed on as it is, packed or not.
 		client:  &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true, DisableCompression: true, MaxIdleConnsPerHost: 16},
 		kill:    func() {},
+		refused: func(Point) bool { return false }, counts: map[Point]int{},
 		reasons: map[string]string{}, streams: map[*stream]struct{}{},
 		frozen: map[string]bool{}, blind: map[string]bool{}, missed: map[string]bool{}, outdated: map[string]bool{},
 	}
@@ -90,6 +93,23 @@ func (w *Wire) Plan(faults ...Fault) {
 	w.faults, w.fired = slices.Clone(faults), make([]bool, len(faults))
 }
 
+// Refuse answers such writes as conflicts and takes no note of them, so that something can be prepared under the eyes of
+// the process. Nil ends it.
+func (w *Wire) Refuse(such func(Point) bool) {
+	if such == nil {
+		such = func(Point) bool { return false }
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refused = such
+}
+
+func (w *Wire) refuses(at Point) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.refused(at)
+}
+
 // Unmet are the planned faults whose write has not come.
 func (w *Wire) Unmet() []Fault {
 	w.mu.Lock()
@@ -114,12 +134,9 @@ func (w *Wire) Writes() []Write {
 func (w *Wire) arrive(at Point) (index int, deed Deed, kill func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at.Nth = 1
-	for _, before := range w.writes {
-		if before.same(at) {
-			at.Nth++
-		}
-	}
+	at.Nth = 0
+	w.counts[at]++
+	at.Nth = w.counts[at]
 	if !at.Event() {
 		w.number++
 	}

@@ -167,6 +167,21 @@ func TestAStormOfConflictsIsAsLongAsPlanned(t *testing.T) {
 	assert.Equal(t, []wire.Fault{{Deed: wire.KillAfter, At: at(t, "delete jobs a 1")}}, w.Unmet())
 }
 
+func TestWhatIsRefusedIsNoWrite(t *testing.T) {
+	w, f, client := lay(t)
+	w.Refuse(func(p wire.Point) bool { return p.Name == "a" })
+	_, err := client.BatchV1().Jobs("n").Create(t.Context(), job("a"), metav1.CreateOptions{})
+	require.True(t, apierrors.IsConflict(err), "%v", err)
+	_, err = client.BatchV1().Jobs("n").Create(t.Context(), job("b"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	w.Refuse(nil)
+	_, err = client.BatchV1().Jobs("n").Create(t.Context(), job("a"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	assert.Len(t, f.deeds(), 2)
+	assert.Len(t, w.Writes(), 2)
+	assert.Equal(t, at(t, "create jobs a 1"), w.Writes()[1].Point)
+}
+
 func TestAFaultIsReadAsItIsWritten(t *testing.T) {
 	for _, text := range []string{"kill before: create jobs images-db-expand 1", "conflict 50: update glances/status images 3", "lose reply: write 7"} {
 		fault, err := wire.ParseFault(text)
