@@ -165,7 +165,7 @@ func (w Workload) template(image, release string) corev1.PodTemplateSpec {
 			PeriodSeconds: 20, TimeoutSeconds: 10, FailureThreshold: 6, SuccessThreshold: 1},
 		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: drain}}},
 	}
-	pod := w.podSpec(image, w.Deployment.Placement, container)
+	pod := w.podSpec(ComponentAPI, image, w.Deployment.Placement, container)
 	pod.TopologySpreadConstraints = w.Deployment.TopologySpreadConstraints
 	pod.TerminationGracePeriodSeconds = &grace
 	meta := w.podMeta(ComponentAPI, w.Deployment.PodLabels, w.Deployment.PodAnnotations)

@@ -44,7 +44,7 @@ func Job(w Workload, work upgrade.Work) *batchv1.Job {
 			containers = append(containers, corev1.Container{Name: fmt.Sprintf("install-%d", i+1), Command: slices.Clone(command.Words), Env: command.Env, Resources: jobResources(w.Jobs.Resources)})
 		}
 	}
-	pod := w.podSpec(work.Image, w.Jobs.Placement, containers...)
+	pod := w.podSpec(component, work.Image, w.Jobs.Placement, containers...)
 	// The commands of one task run in order, and the first that fails ends it.
 	last := len(pod.Containers) - 1
 	pod.InitContainers, pod.Containers = pod.Containers[:last], pod.Containers[last:]

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -26,7 +27,7 @@ const (
 
 // podSpec is what API pods and Job pods share: the image, the configuration,
 // the database, and a security context that passes Pod Security "restricted".
-func (w Workload) podSpec(image string, placement v1alpha1.Placement, containers ...corev1.Container) corev1.PodSpec {
+func (w Workload) podSpec(component, image string, placement v1alpha1.Placement, containers ...corev1.Container) corev1.PodSpec {
 	no, yes := false, true
 	for i := range containers {
 		c := &containers[i]
@@ -42,7 +43,7 @@ func (w Workload) podSpec(image string, placement v1alpha1.Placement, containers
 	}
 	return corev1.PodSpec{
 		Containers:                   containers,
-		Volumes:                      w.volumes(),
+		Volumes:                      w.volumes(component),
 		ImagePullSecrets:             w.pullSecrets(),
 		AutomountServiceAccountToken: &no,
 		EnableServiceLinks:           &no,
@@ -109,8 +110,12 @@ func (w Workload) mounts() []corev1.VolumeMount {
 	return mounts
 }
 
-func (w Workload) volumes() []corev1.Volume {
-	sources := []corev1.VolumeProjection{{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: w.ConfigName()}}}}
+func (w Workload) volumes(component string) []corev1.Volume {
+	var files []corev1.KeyToPath
+	for _, file := range slices.Sorted(maps.Keys(w.files(component))) {
+		files = append(files, corev1.KeyToPath{Key: file, Path: file})
+	}
+	sources := []corev1.VolumeProjection{{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: w.ConfigName()}, Items: files}}}
 	for _, secret := range w.ConfigSecrets {
 		sources = append(sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: secret.Name}}})
 	}
@@ -137,7 +142,7 @@ func (w Workload) podMeta(component string, labels map[string]v1alpha1.LabelValu
 	}
 	maps.Copy(meta.Labels, w.labels(component))
 	maps.Copy(meta.Annotations, annotations)
-	meta.Annotations[annotationConfig] = hash([]any{w.Config, w.ConfigSecrets})
+	meta.Annotations[annotationConfig] = hash([]any{w.files(component), w.ConfigSecrets})
 	return meta
 }
 

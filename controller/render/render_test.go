@@ -1,6 +1,8 @@
 package render_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,6 +91,11 @@ func TestAPIAndJobPodsCannotDriftApart(t *testing.T) {
 		g.Spec.Security.RunAsUser = ptr.To[int64](42424)
 	})
 	job, api := render.Job(w, work).Spec.Template.Spec, render.Deployment(w, work.Image, upgrade.State{}).Spec.Template.Spec
+	assert.Equal(t, []string{"00-api-sessions.conf", "00-openstack-upgrade.conf"}, configFiles(api))
+	assert.Equal(t, []string{"00-openstack-upgrade.conf"}, configFiles(job), "a schema change is never cut off")
+	for _, pod := range []corev1.PodSpec{api, job} {
+		pod.Volumes[0].Projected.Sources[0].ConfigMap.Items = nil
+	}
 	assert.Equal(t, api.Volumes, job.Volumes)
 	assert.Equal(t, api.SecurityContext, job.SecurityContext)
 	assert.Equal(t, api.Containers[0].Env, job.Containers[0].Env)
@@ -97,6 +104,27 @@ func TestAPIAndJobPodsCannotDriftApart(t *testing.T) {
 	assert.Equal(t, "OS_DATABASE__CONNECTION", api.Containers[0].Env[0].Name)
 	assert.Equal(t, build.DatabaseSecretRef, api.Containers[0].Env[0].ValueFrom.SecretKeyRef.Name)
 	assert.Contains(t, api.Containers[0].Env, corev1.EnvVar{Name: "USER", Value: "glance"}, "the image may not know the user")
+}
+
+// configFiles are the files of our ConfigMap that a pod gets.
+func configFiles(pod corev1.PodSpec) []string {
+	var names []string
+	for _, item := range pod.Volumes[0].Projected.Sources[0].ConfigMap.Items {
+		names = append(names, item.Path)
+	}
+	return names
+}
+
+func TestTheConfigMapHoldsEveryFileThatPodsMountAndWhatIsAskedForIsReadLast(t *testing.T) {
+	w := workload(func(g *v1alpha1.Glance) {
+		g.Spec.ExtraConfig = map[string]v1alpha1.ConfigSection{"database": {"connection_parameters": "charset=utf8mb4"}}
+	})
+	data := render.ConfigMap(w).Data
+	files := configFiles(render.Deployment(w, work.Image, upgrade.State{}).Spec.Template.Spec)
+	assert.ElementsMatch(t, files, slices.Collect(maps.Keys(data)))
+	assert.IsIncreasing(t, files)
+	assert.Contains(t, data[files[0]], "idle_transaction_timeout=10")
+	assert.Equal(t, "[database]\nconnection_parameters = charset=utf8mb4\n\n", data[files[1]])
 }
 
 func TestBL20ChildrenGetOurLabelsAndNoneOfTheObjects(t *testing.T) {

@@ -7,10 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// configFile sorts before the names that people give to files of their own,
-// so that those are read later and win.
-const configFile = "00-openstack-upgrade.conf"
-
 // Service gives the API a stable address.
 func Service(w Workload) *corev1.Service {
 	return &corev1.Service{
@@ -39,9 +35,9 @@ func MergeService(live, rendered *corev1.Service) (merged *corev1.Service, chang
 	return merged, true
 }
 
-// ConfigMap holds the configuration file.
+// ConfigMap holds the configuration files.
 func ConfigMap(w Workload) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: w.meta(w.ConfigName(), ComponentAPI), Data: map[string]string{configFile: w.Config}}
+	return &corev1.ConfigMap{ObjectMeta: w.meta(w.ConfigName(), ComponentAPI), Data: w.files(ComponentAPI)}
 }
 
 // MergeConfigMap puts a rendered ConfigMap over the live one.

@@ -11,9 +11,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,26 +113,6 @@ func (w Workload) labels(component string) map[string]string {
 
 func (w Workload) meta(name, component string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: w.labels(component), OwnerReferences: []metav1.OwnerReference{w.Owner}}
-}
-
-// INI writes sections and options in alphabetical order. A value of several
-// lines is continued the way oslo.config reads it, which knows no empty ones.
-func INI(sections map[string]v1alpha1.ConfigSection) string {
-	var text strings.Builder
-	for _, section := range slices.Sorted(maps.Keys(sections)) {
-		fmt.Fprintf(&text, "[%s]\n", section)
-		for _, option := range slices.Sorted(maps.Keys(sections[section])) {
-			var lines []string
-			for line := range strings.Lines(sections[section][option]) {
-				if line = strings.TrimSpace(line); line != "" {
-					lines = append(lines, line)
-				}
-			}
-			fmt.Fprintf(&text, "%s = %s\n", option, strings.Join(lines, "\n    "))
-		}
-		text.WriteString("\n")
-	}
-	return text.String()
 }
 
 // hash is a short stable fingerprint of anything that marshals.
