@@ -20,6 +20,9 @@ binaries = go run ./test/cluster binaries --only $(1)
 envtest  = kube-apiserver,kube-controller-manager,etcd,kubectl
 module   = github.com/c5c3/openstack-upgrade
 
+# The experiments with faults that need a real API server.
+disturbed = sweep|walks|views|outage
+
 ##@ See it
 .PHONY: demo
 demo: ## Walk a real Glance from one release to the next on a real one-node Kubernetes (as root; SERVICES=glance,keystone for both); leaves the cluster up
@@ -35,7 +38,7 @@ cluster-down: ## Stop that cluster and remove every trace of it
 
 ##@ Prove it
 .PHONY: test
-test: vet test-unit test-integration ## Vet, unit and manifest tests, and the tests against a real API server
+test: vet test-unit test-integration test-faults ## Vet, unit and manifest tests, the tests against a real API server, and a share of the faults
 
 .PHONY: vet
 vet: ## go vet, with the tests that need a cluster
@@ -44,7 +47,7 @@ vet: ## go vet, with the tests that need a cluster
 
 .PHONY: test-unit
 test-unit: ## Tests that need nothing but Go, the manifests' among them
-	go test -run '$(RUN)' $$(go list ./... | grep -Ev '^$(module)/test(/integration(/.*)?|/harness)?$$')
+	go test -run '$(RUN)' $$(go list ./... | grep -Ev '^$(module)/test(/integration(/.*)?|/harness|/faults/($(disturbed)))?$$')
 	@# What these read through the go command, its cache of test results cannot see.
 	go test -run '$(RUN)' -count=1 ./test
 
@@ -52,6 +55,18 @@ test-unit: ## Tests that need nothing but Go, the manifests' among them
 test-integration: ## Tests against a real API server, etcd and kube-controller-manager
 	export KUBEBUILDER_ASSETS; KUBEBUILDER_ASSETS=$$($(call binaries,$(envtest))); \
 	go test -run '$(RUN)' -timeout 20m ./test/harness ./test/integration/...
+
+.PHONY: test-faults
+test-faults: ## A bounded share of the experiments with faults that need a real API server (SEED=… to repeat it)
+	export KUBEBUILDER_ASSETS FAULTS_LINES; KUBEBUILDER_ASSETS=$$($(call binaries,$(envtest))); FAULTS_LINES=$$(mktemp); \
+	failed=0; go test -p 1 -count=1 -run '$(RUN)' -timeout 20m $$(go list ./test/faults/... | grep -E '/($(disturbed))$$') || failed=1; \
+	cat $$FAULTS_LINES; rm $$FAULTS_LINES; exit $$failed
+
+.PHONY: faults
+faults: ## Every experiment with faults, whole, and a row for each (RUN=… PLAN=… for one plan, SEED=… to repeat what chance did)
+	export KUBEBUILDER_ASSETS FAULTS=whole FAULTS_LINES; KUBEBUILDER_ASSETS=$$($(call binaries,$(envtest))); FAULTS_LINES=$$(mktemp); \
+	failed=0; go test -p 1 -count=1 -v -run '$(RUN)' -timeout 4h ./test/faults/... || failed=1; \
+	echo; cat $$FAULTS_LINES; rm $$FAULTS_LINES; exit $$failed
 
 .PHONY: e2e
 e2e: ## The whole walk on the real node, webhook and cert-manager in the path (as root)

@@ -33,7 +33,7 @@ func Lines() string { return os.Getenv(Collected) }
 // Seed is what is given, or a new one; it is told, so that it can be given again.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
-	seed := rand.Uint64()
+	seed := rand.Uint64N(1e9)
 	if text := os.Getenv(Chance); text != "" {
 		given, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
