@@ -152,6 +152,7 @@ func (r *Reconciler) create(ctx context.Context, object, live client.Object, fou
 	kind := kindOf(object)
 	err := r.Client.Create(ctx, object)
 	if err == nil {
+		r.remember(object)
 		logs.FromContext(ctx).Info(kind+" created", "child", object.GetName())
 		return nil
 	}
@@ -181,8 +182,17 @@ func (r *Reconciler) update(ctx context.Context, object client.Object) error {
 	if err := r.Client.Update(ctx, object); err != nil {
 		return fmt.Errorf("update %s %s: %w", kindOf(object), object.GetName(), err)
 	}
+	r.remember(object)
 	logs.FromContext(ctx).Info(kindOf(object)+" updated", "child", object.GetName())
 	return nil
+}
+
+// remember notes what caches must show before they are believed again; Jobs are
+// remembered until they are deleted anyway.
+func (r *Reconciler) remember(object client.Object) {
+	if _, is := object.(*appsv1.Deployment); is {
+		r.rolled.note(client.ObjectKeyFromObject(object), object, r.Now())
+	}
 }
 
 func kindOf(object client.Object) string {

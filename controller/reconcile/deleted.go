@@ -35,22 +35,25 @@ func (d *deleted) seen(job *batchv1.Job, finished bool) {
 	d.jobs[key] = time.Time{}
 }
 
-// quiet gives what is left of the quiet time for a name that no Job has.
-func (d *deleted) quiet(namespace, name string, now time.Time) time.Duration {
+// quiet gives what is left of the quiet time for a name that no Job has. When
+// it is over, known goes on to be true until the name is forgotten.
+func (d *deleted) quiet(namespace, name string, now time.Time) (left time.Duration, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	gone, known := d.jobs[key]
 	switch {
 	case !known:
-		return 0
+		return 0, false
 	case gone.IsZero():
 		gone = now
 		d.jobs[key] = now
 	}
-	left := gone.Add(quietTime).Sub(now)
-	if left <= 0 {
-		delete(d.jobs, key)
-	}
-	return max(left, 0)
+	return max(gone.Add(quietTime).Sub(now), 0), true
+}
+
+func (d *deleted) forget(namespace, name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.jobs, types.NamespacedName{Namespace: namespace, Name: name})
 }

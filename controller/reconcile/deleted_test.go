@@ -13,13 +13,24 @@ func TestAfterAJobWithWorkLeftVanishesItIsQuiet(t *testing.T) {
 	var d deleted
 	now := time.Unix(100, 0)
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "images-db-expand"}}
-	assert.Zero(t, d.quiet("ns", job.Name, now), "a name that was never in use")
+	quiet := func(now time.Time) time.Duration {
+		left, _ := d.quiet("ns", job.Name, now)
+		return left
+	}
+	known := func() bool {
+		_, known := d.quiet("ns", job.Name, now)
+		return known
+	}
+	assert.Zero(t, quiet(now), "a name that was never in use")
+	assert.False(t, known())
 	d.seen(job, false)
-	assert.Equal(t, quietTime, d.quiet("ns", job.Name, now))
-	assert.Equal(t, time.Second, d.quiet("ns", job.Name, now.Add(quietTime-time.Second)))
-	assert.Zero(t, d.quiet("ns", job.Name, now.Add(quietTime)))
-	assert.Zero(t, d.quiet("ns", job.Name, now.Add(quietTime)), "and it stays over")
+	assert.Equal(t, quietTime, quiet(now))
+	assert.Equal(t, time.Second, quiet(now.Add(quietTime-time.Second)))
+	assert.Zero(t, quiet(now.Add(quietTime)))
+	assert.True(t, known(), "until it is found out that it is gone")
+	d.forget("ns", job.Name)
+	assert.False(t, known())
 	d.seen(job, false)
 	d.seen(job, true)
-	assert.Zero(t, d.quiet("ns", job.Name, now), "a finished Job gets no more pods")
+	assert.Zero(t, quiet(now), "a finished Job gets no more pods")
 }

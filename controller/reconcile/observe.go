@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/c5c3/openstack-upgrade/controller/render"
@@ -25,6 +26,7 @@ import (
 type observation struct {
 	upgrade.Observed
 	live       map[upgrade.Task]*batchv1.Job
+	unshown    map[upgrade.Task]bool // Jobs that are there and that the cache does not show
 	deployment *appsv1.Deployment
 	address    *corev1.Service
 	config     *corev1.ConfigMap
@@ -36,7 +38,7 @@ type observation struct {
 // observe reads the children through the caches, and past them where the
 // planner is about to rely on pods being gone.
 func (r *Reconciler) observe(ctx context.Context, object service.Object, state upgrade.State, desired upgrade.Desired, w render.Workload) (observation, error) {
-	seen := observation{live: map[upgrade.Task]*batchv1.Job{}, Observed: upgrade.Observed{Jobs: map[upgrade.Task]upgrade.Job{}}}
+	seen := observation{live: map[upgrade.Task]*batchv1.Job{}, unshown: map[upgrade.Task]bool{}, Observed: upgrade.Observed{Jobs: map[upgrade.Task]upgrade.Job{}}}
 	if condition := meta.FindStatusCondition(object.Record().Conditions, v1alpha1.ConditionDatabaseReady); condition != nil {
 		seen.Ready = condition.Status == "True"
 		if condition.ObservedGeneration == object.GetGeneration() {
@@ -85,7 +87,7 @@ func (r *Reconciler) unseenJobs(ctx context.Context, d upgrade.Desired, s upgrad
 		job := &jobs.Items[i]
 		for _, task := range upgrade.PhaseTasks {
 			if job.Name == v1alpha1.JobName(w.Name, task) && seen.Jobs[task].Standing == upgrade.Absent {
-				seen.live[task] = job
+				seen.live[task], seen.unshown[task] = job, true
 				seen.Jobs[task] = r.observeJob(ctx, w, upgrade.WorkOf(s, d, task), job, nil, seen)
 			}
 		}
@@ -160,18 +162,18 @@ func unfinished(pods []corev1.Pod) []corev1.Pod {
 	return found
 }
 
-// children reads Jobs, Deployment, Service and ConfigMap.
+// children reads Jobs, Deployment, Service and ConfigMap. What a cache should
+// show for a while, and does not, is asked for past it.
 func (r *Reconciler) children(ctx context.Context, w render.Workload, seen *observation) error {
-	get := func(name string, into client.Object) (bool, error) {
-		err := r.Client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, into)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return false, fmt.Errorf("get %s %s: %w", kindOf(into), name, err)
-		}
-		return err == nil, nil
-	}
 	for _, task := range upgrade.Tasks {
-		job := &batchv1.Job{}
-		found, err := get(v1alpha1.JobName(w.Name, task), job)
+		job, name := &batchv1.Job{}, v1alpha1.JobName(w.Name, task)
+		found, err := get(ctx, r.Client, w, name, job)
+		if left, known := r.deleted.quiet(w.Namespace, name, r.Now()); err == nil && !found && known && left == 0 {
+			if found, err = get(ctx, r.Live, w, name, job); err == nil && !found {
+				r.deleted.forget(w.Namespace, name)
+			}
+			seen.unshown[task] = found
+		}
 		if err != nil {
 			return err
 		}
@@ -180,32 +182,67 @@ func (r *Reconciler) children(ctx context.Context, w render.Workload, seen *obse
 		}
 	}
 	deployment, address, config := &appsv1.Deployment{}, &corev1.Service{}, &corev1.ConfigMap{}
-	for _, child := range []struct {
-		name  string
-		into  client.Object
-		found func()
-	}{
-		{w.Name, deployment, func() { seen.deployment = deployment }},
-		{w.Name, address, func() { seen.address = address }},
-		{w.ConfigName(), config, func() { seen.config = config }},
-	} {
-		found, err := get(child.name, child.into)
-		if err != nil {
-			return err
-		}
-		if found {
-			child.found()
-		}
+	found, err := r.deployment(ctx, w, deployment)
+	if err != nil {
+		return err
+	}
+	if found {
+		seen.deployment = deployment
+	}
+	if found, err = get(ctx, r.Client, w, w.Name, address); err != nil {
+		return err
+	}
+	if found {
+		seen.address = address
+	}
+	if found, err = get(ctx, r.Client, w, w.ConfigName(), config); err != nil {
+		return err
+	}
+	if found {
+		seen.config = config
 	}
 	return nil
+}
+
+// deployment reads the Deployment, past the cache while that is behind what we
+// wrote last.
+func (r *Reconciler) deployment(ctx context.Context, w render.Workload, into *appsv1.Deployment) (bool, error) {
+	key := client.ObjectKey{Namespace: w.Namespace, Name: w.Name}
+	found, err := get(ctx, r.Client, w, w.Name, into)
+	if err != nil {
+		return false, err
+	}
+	var shown metav1.Object
+	if found {
+		shown = into
+	}
+	if behind, _ := r.rolled.behind(key, shown, r.Now()); !behind {
+		return found, nil
+	}
+	*into = appsv1.Deployment{}
+	if found, err = get(ctx, r.Live, w, w.Name, into); err != nil {
+		return false, err
+	}
+	if !found || r.rolled.older(key, into) {
+		r.rolled.forget(key)
+	}
+	return found, nil
+}
+
+func get(ctx context.Context, from client.Reader, w render.Workload, name string, into client.Object) (bool, error) {
+	err := from.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, into)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("get %s %s: %w", kindOf(into), name, err)
+	}
+	return err == nil, nil
 }
 
 // observeJob reduces one Job and its pods.
 func (r *Reconciler) observeJob(ctx context.Context, w render.Workload, work upgrade.Work, job *batchv1.Job, pods []corev1.Pod, seen *observation) upgrade.Job {
 	active := unfinished(pods)
 	if job == nil {
-		if left := r.deleted.quiet(w.Namespace, v1alpha1.JobName(w.Name, work.Task), r.Now()); left > 0 && len(active) == 0 {
-			seen.again = sooner(seen.again, left)
+		if left, known := r.deleted.quiet(w.Namespace, v1alpha1.JobName(w.Name, work.Task), r.Now()); known && len(active) == 0 {
+			seen.again = sooner(seen.again, max(left, conflictPause))
 			return upgrade.Job{Name: v1alpha1.JobName(w.Name, work.Task), Standing: upgrade.Leaving, Progress: upgrade.Running, Note: "it was deleted a moment ago, a pod of it may still come"}
 		}
 		if len(active) == 0 {
@@ -214,7 +251,9 @@ func (r *Reconciler) observeJob(ctx context.Context, w render.Workload, work upg
 		return upgrade.Job{Name: v1alpha1.JobName(w.Name, work.Task), Standing: upgrade.Leaving, Progress: upgrade.Running, Note: ending(active)}
 	}
 	found := upgrade.Job{Name: job.Name, Progress: progress(job, pods)}
-	r.deleted.seen(job, found.Progress == upgrade.Complete || found.Progress == upgrade.Failed)
+	if !seen.unshown[work.Task] {
+		r.deleted.seen(job, found.Progress == upgrade.Complete || found.Progress == upgrade.Failed)
+	}
 	rendered := render.Job(w, work)
 	switch {
 	case !controlled(job, w):

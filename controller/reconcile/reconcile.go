@@ -39,7 +39,8 @@ type Reconciler struct {
 	Now func() time.Time
 
 	pace    pace
-	written written
+	written written // of the objects themselves
+	rolled  written // of their Deployments
 	deleted deleted
 }
 
@@ -141,13 +142,34 @@ func (r *Reconciler) load(ctx context.Context, request ctrl.Request) (service.Ob
 		if apierrors.IsNotFound(err) {
 			r.pace.forget(request.NamespacedName)
 			r.written.forget(request.NamespacedName)
+			r.rolled.forget(request.NamespacedName)
 			r.Meter.Gone(r.Service.Kind, request.Namespace, request.Name)
 			return nil, nil
 		}
 		return nil, fmt.Errorf("get %s %s: %w", r.Service.Kind, request.NamespacedName, err)
 	}
-	if object.GetDeletionTimestamp() != nil || r.written.newer(request.NamespacedName, object, r.Now()) {
+	if behind, late := r.written.behind(request.NamespacedName, object, r.Now()); behind && late {
+		return r.loadLive(ctx, request)
+	} else if behind || object.GetDeletionTimestamp() != nil {
+		return nil, nil // the watch event of that very write brings the next look
+	}
+	return object, nil
+}
+
+// loadLive is load past a cache that has stopped. What comes back may be older
+// than what was written: then the cluster was restored from a backup.
+func (r *Reconciler) loadLive(ctx context.Context, request ctrl.Request) (service.Object, error) {
+	object := r.Service.New()
+	switch err := r.Live.Get(ctx, request.NamespacedName, object); {
+	case apierrors.IsNotFound(err):
+		return nil, nil // the cache will say so
+	case err != nil:
+		return nil, fmt.Errorf("get %s %s past a cache that is behind: %w", r.Service.Kind, request.NamespacedName, err)
+	case object.GetDeletionTimestamp() != nil:
 		return nil, nil
+	}
+	if r.written.older(request.NamespacedName, object) {
+		r.written.forget(request.NamespacedName)
 	}
 	return object, nil
 }

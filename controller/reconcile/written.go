@@ -9,13 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// lag is how far a cache may be behind a write. Beyond that a lower version
-// means something else: a cluster that was restored from a backup.
+// lag is how long a cache may need to show a write.
 const lag = 5 * time.Second
 
-// written remembers which version of an object our last status write made.
-// A cache that is behind it would have the same step decided twice; the watch
-// event of that very write brings the next look.
+// written remembers which version of an object our last write made. A cache
+// that is behind it is not believed: it would have the same step decided twice,
+// or another one beside what is being done already.
 type written struct {
 	mu       sync.Mutex
 	versions map[types.NamespacedName]version
@@ -41,17 +40,30 @@ func (w *written) note(key types.NamespacedName, object metav1.Object, now time.
 	w.versions[key] = version{object.GetUID(), number, now}
 }
 
-// newer tells whether a newer version of the object than this has been
-// written. Versions that are no numbers are never compared.
-func (w *written) newer(key types.NamespacedName, object metav1.Object, now time.Time) bool {
-	number, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
-	if err != nil {
-		return false
+// behind tells whether a cache is behind what was written, which it shows as
+// this object, or as nil; and whether it has been so for longer than caches
+// lag. What it has once shown is forgotten.
+func (w *written) behind(key types.NamespacedName, shown metav1.Object, now time.Time) (behind, late bool) {
+	if !w.older(key, shown) {
+		w.forget(key)
+		return false, false
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return true, now.Sub(w.versions[key].at) >= lag
+}
+
+// older tells whether an object, or nil where there is none, is older than what
+// was written. Versions that are no numbers are never compared.
+func (w *written) older(key types.NamespacedName, object metav1.Object) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	last, known := w.versions[key]
-	return known && last.uid == object.GetUID() && number < last.number && now.Sub(last.at) < lag
+	if !known || object == nil {
+		return known
+	}
+	number, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	return err == nil && last.uid == object.GetUID() && number < last.number
 }
 
 func (w *written) forget(key types.NamespacedName) {

@@ -9,20 +9,34 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestAStaleReadIsNotActedOn(t *testing.T) {
+func TestACacheThatIsBehindOurOwnWriteIsKnown(t *testing.T) {
 	var w written
 	key, now := types.NamespacedName{Name: "images"}, time.Unix(100, 0)
 	at := func(version string, uid types.UID) metav1.Object {
 		return &metav1.ObjectMeta{ResourceVersion: version, UID: uid}
 	}
-	assert.False(t, w.newer(key, at("5", "a"), now), "nothing was written yet")
+	behind := func(shown metav1.Object, now time.Time) bool {
+		is, _ := w.behind(key, shown, now)
+		return is
+	}
+	assert.False(t, behind(at("5", "a"), now), "nothing was written yet")
 	w.note(key, at("10", "a"), now)
-	assert.True(t, w.newer(key, at("9", "a"), now))
-	assert.False(t, w.newer(key, at("10", "a"), now))
-	assert.False(t, w.newer(key, at("11", "a"), now))
-	assert.False(t, w.newer(key, at("9", "b"), now), "another object of the name")
-	assert.False(t, w.newer(key, at("9", "a"), now.Add(lag)), "versions that went back for good: a restored cluster")
-	assert.False(t, w.newer(key, at("x", "a"), now))
+	assert.True(t, behind(at("9", "a"), now))
+	assert.True(t, behind(nil, now), "it does not show what was created")
+	is, late := w.behind(key, at("9", "a"), now.Add(lag-1))
+	assert.True(t, is)
+	assert.False(t, late)
+	is, late = w.behind(key, at("9", "a"), now.Add(lag))
+	assert.True(t, is, "it is not believed however long it takes")
+	assert.True(t, late)
+	for _, shown := range []metav1.Object{at("10", "a"), at("11", "a"), at("9", "b"), at("x", "a")} {
+		w.note(key, at("10", "a"), now)
+		assert.False(t, behind(shown, now), "%s of %s", shown.GetResourceVersion(), shown.GetUID())
+		assert.False(t, behind(nil, now), "what was shown once and is gone was deleted")
+	}
+	w.note(key, at("x", "a"), now)
+	assert.False(t, behind(at("9", "a"), now), "no number")
+	w.note(key, at("10", "a"), now)
 	w.forget(key)
-	assert.False(t, w.newer(key, at("9", "a"), now))
+	assert.False(t, behind(at("9", "a"), now))
 }

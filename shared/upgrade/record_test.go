@@ -109,4 +109,5 @@ func TestAnAbortThatCameTooLateIsNotTakenForAPatchWhenTheStatusIsLostAsWell(t *t
 	rejection := Check(got.Next, byTag(got.Next, "r@sha256:a"))
 	require.NotNil(t, rejection)
 	assert.Equal(t, ImageReleaseMismatch, rejection.Reason)
+	assert.Contains(t, rejection.Message, "image r@sha256:a is on record with another release", "it was no upgrade's target")
 }

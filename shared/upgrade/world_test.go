@@ -255,15 +255,23 @@ type happening struct {
 // something, a Job's progress, a step of the rollout.
 func (w *world) happenings() []happening {
 	var all []happening
+	then := *w
+	if then.reconcile(); then != *w {
+		all = append(all, happening{"reconcile", then.sorted()})
+	}
+	return append(all, w.surroundings()...)
+}
+
+// surroundings are the happenings that are none of the controller's.
+func (w *world) surroundings() []happening {
+	var all []happening
 	happen := func(says string, change func(*world)) {
 		then := *w
 		change(&then)
 		if then != *w {
-			slices.SortFunc(then.api.pods[:], byStage)
-			all = append(all, happening{says, then})
+			all = append(all, happening{says, then.sorted()})
 		}
 	}
-	happen("reconcile", func(w *world) { w.reconcile() })
 	for i, task := range Tasks {
 		job := w.jobs[i]
 		if !job.exists || !job.foreign && !job.leaving && (job.progress == Complete || job.progress == Failed) {
@@ -288,6 +296,12 @@ func (w *world) happenings() []happening {
 		}
 	}
 	return all
+}
+
+// sorted is the world with its pods in an order that makes no difference.
+func (w world) sorted() world {
+	slices.SortFunc(w.api.pods[:], byStage)
+	return w
 }
 
 func byStage(a, b playedPod) int {

@@ -1,0 +1,360 @@
+package upgrade
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// moment is a world together with the controller in it: what its caches show, and where it is between the writes of one
+// look. The numbers stand for worlds and thoughts of the model, so that moments are small.
+type moment struct {
+	now     int32
+	past    [2]int32 // what stopped caches show: of objects, and of pods
+	stopped cache
+	thought int32 // what is being done, if something is: the controller was paused between its look and a write
+	done    int8  // how many writes of it
+	kills   int8  // how often the controller may still be killed,
+	stops   int8  // a cache may stop, each for as long as it likes,
+	pauses  int8  // and the controller may pause
+}
+
+// thought is what the controller made of a sight.
+type thought struct{ writes []write }
+
+type sightKey struct {
+	now     int32
+	past    [2]int32
+	stopped cache
+}
+
+// model visits every moment that can come about, the nearest first. Its demands: nothing is ever wrong; every end is a
+// good one; and what happens by itself never returns to where it was, so whatever has happened, a good end is reached.
+type model struct {
+	decide planner
+	good   func(*world) string
+	acts   []interference
+
+	worlds    []world
+	known     map[world]int32
+	around    map[int32][]onward
+	thoughts  []thought
+	thinks    map[sightKey]int32
+	moments   []moment
+	numbers   map[moment]int32
+	came      []origin
+	next      []int32 // what follows by itself, one moment after the other
+	nextFrom  []int32
+	ends      int
+	problem   string
+	shortest  []string
+	mostHeard int
+}
+
+// onward leads from one moment to another; origin is what a moment was first reached by.
+type onward struct {
+	says string
+	to   int32
+}
+
+type origin struct {
+	from int32
+	says string
+}
+
+func newModel(decide planner, good func(*world) string, acts ...interference) *model {
+	return &model{decide: decide, good: good, acts: acts, known: map[world]int32{}, around: map[int32][]onward{},
+		thinks: map[sightKey]int32{}, numbers: map[moment]int32{}, thoughts: []thought{{}}}
+}
+
+func (m *model) number(w world) int32 {
+	w = w.sorted()
+	n, known := m.known[w]
+	if !known {
+		n = int32(len(m.worlds))
+		m.worlds = append(m.worlds, w)
+		m.known[w] = n
+	}
+	return n
+}
+
+// from visits everything that can come about from a world.
+func (m *model) from(w world, kills, stops, pauses int8) *model {
+	m.reach(moment{now: m.number(w), past: [2]int32{m.number(world{}), m.number(world{})}, kills: kills, stops: stops, pauses: pauses}, origin{from: -1})
+	for i := 0; i < len(m.moments) && m.problem == ""; i++ {
+		m.visit(int32(i))
+	}
+	if m.problem == "" {
+		m.nextFrom = append(m.nextFrom, int32(len(m.next)))
+		m.findCircle()
+	}
+	return m
+}
+
+func (m *model) reach(at moment, by origin) int32 {
+	n, known := m.numbers[at]
+	if known {
+		return n
+	}
+	n = int32(len(m.moments))
+	m.numbers[at] = n
+	m.moments, m.came = append(m.moments, at), append(m.came, by)
+	if what := m.worlds[at.now].wrong(); what != "" && m.problem == "" {
+		m.complain(what, n)
+	}
+	return n
+}
+
+func (m *model) visit(n int32) {
+	at := m.moments[n]
+	m.nextFrom = append(m.nextFrom, int32(len(m.next)))
+	byItself := func(says string, then moment) {
+		if then != at {
+			m.next = append(m.next, m.reach(then, origin{n, says}))
+		}
+	}
+	w := m.worlds[at.now]
+	m.work(at, byItself)
+	for _, happening := range m.surroundings(at.now) {
+		then := at
+		then.now = happening.to
+		byItself(happening.says, then)
+	}
+	for _, c := range caches {
+		if at.stopped&c != 0 {
+			byItself("thaw "+resourceOf[c], m.stop(at, at.stopped&^c))
+		}
+	}
+	if int(m.nextFrom[n]) == len(m.next) {
+		m.ends++
+		if what := m.good(&w); what != "" && m.problem == "" {
+			m.complain("a bad end: "+what, n)
+		}
+	}
+	m.interfere(n, at, &w)
+}
+
+// interfere does what people and accidents may still do.
+func (m *model) interfere(n int32, at moment, w *world) {
+	for _, act := range m.acts {
+		then := *w
+		if act.do(&then); w.people > 0 && then != *w {
+			then.people--
+			after := at
+			after.now = m.number(then)
+			m.reach(after, origin{n, act.says})
+		}
+	}
+	if at.kills > 0 {
+		m.kill(n, at)
+	}
+	if at.thought != 0 {
+		return
+	}
+	for _, c := range caches {
+		if at.stops > 0 && at.stopped&c == 0 {
+			then := m.stop(at, at.stopped|c)
+			then.stops--
+			m.reach(then, origin{n, "freeze " + resourceOf[c]})
+		}
+	}
+	if at.pauses > 0 {
+		then := at
+		then.thought, then.done = m.think(at), 0
+		then.pauses--
+		if len(m.thoughts[then.thought].writes) > 0 {
+			m.reach(then, origin{n, "pause"})
+		}
+	}
+}
+
+// work is what the controller does by itself: a whole look with all that follows, or the next write after a pause.
+func (m *model) work(at moment, byItself func(string, moment)) {
+	if at.thought != 0 {
+		writes, w := m.thoughts[at.thought].writes, m.worlds[at.now]
+		next := writes[at.done]
+		refused := next.do(&w)
+		then := at
+		if !refused {
+			then = m.stop(then, then.stopped&^next.to)
+		}
+		then.now = m.number(w)
+		if then.done++; refused || int(then.done) == len(writes) {
+			then.thought, then.done = 0, 0
+		}
+		says := "late: " + next.says
+		if refused {
+			says += " (refused)"
+		}
+		byItself(says, then)
+		return
+	}
+	w, made, caught, _ := m.write(at, len(m.thoughts[m.think(at)].writes))
+	then := m.stop(at, at.stopped&^caught)
+	then.now = m.number(w)
+	byItself("write "+strings.Join(made, ", "), then)
+}
+
+// write makes so many writes of the controller's next look, until one is refused.
+func (m *model) write(at moment, most int) (w world, made []string, to cache, refused bool) {
+	w = m.worlds[at.now]
+	for _, next := range m.thoughts[m.think(at)].writes[:most] {
+		if next.do(&w) {
+			return w, made, to, true
+		}
+		made = append(made, next.says)
+		to |= next.to
+	}
+	return w, made, to, false
+}
+
+// kill ends the controller between two writes; the next one sees what is there.
+func (m *model) kill(n int32, at moment) {
+	then := m.stop(at, 0)
+	then.kills--
+	if at.thought != 0 {
+		then.thought, then.done = 0, 0
+		m.reach(then, origin{n, "kill"})
+		return
+	}
+	for most := 1; most < len(m.thoughts[m.think(at)].writes); most++ {
+		w, made, _, refused := m.write(at, most)
+		if refused {
+			return
+		}
+		then.now = m.number(w)
+		m.reach(then, origin{n, "kill after: " + strings.Join(made, ", ")})
+	}
+}
+
+// stop has some caches show the past, as it was when each of them stopped.
+func (m *model) stop(at moment, stopped cache) moment {
+	objects, pods := m.worlds[at.past[0]], m.worlds[at.past[1]]
+	now, nothing := m.worlds[at.now], world{}
+	for _, c := range caches {
+		shown := &nothing
+		switch {
+		case stopped&c == at.stopped&c:
+			continue
+		case stopped&c != 0:
+			shown = &now
+		}
+		switch c {
+		case ownCache:
+			objects.showOwn(shown)
+		case jobCache:
+			objects.jobs = shown.jobs
+		case deploymentCache:
+			objects.api = shown.api
+		case podCache:
+			pods.jobs, pods.api.pods = shown.jobs, shown.api.pods
+		}
+	}
+	at.past, at.stopped = [2]int32{m.number(objects), m.number(pods)}, stopped
+	return at
+}
+
+func (m *model) think(at moment) int32 {
+	key := sightKey{at.now, at.past, at.stopped}
+	n, known := m.thinks[key]
+	if !known {
+		s := looks(m.worlds[at.now], m.worlds[at.past[0]], m.worlds[at.past[1]], at.stopped)
+		decision, o := s.decide(m.decide)
+		n = int32(len(m.thoughts))
+		m.thoughts = append(m.thoughts, thought{s.writes(decision, o)})
+		m.thinks[key] = n
+	}
+	return n
+}
+
+func (m *model) surroundings(now int32) []onward {
+	steps, known := m.around[now]
+	if !known {
+		w := m.worlds[now]
+		for _, h := range w.surroundings() {
+			steps = append(steps, onward{h.says, m.number(h.then)})
+		}
+		m.around[now] = steps
+	}
+	return steps
+}
+
+// findCircle takes away moments that nothing leads to by itself, until none is left, or only circles and what follows.
+func (m *model) findCircle() {
+	into := make([]int32, len(m.moments))
+	for _, to := range m.next {
+		into[to]++
+	}
+	var free []int32
+	for n, count := range into {
+		if count == 0 {
+			free = append(free, int32(n))
+		}
+	}
+	left := len(m.moments)
+	for len(free) > 0 {
+		n := free[len(free)-1]
+		free = free[:len(free)-1]
+		left--
+		for _, to := range m.next[m.nextFrom[n]:m.nextFrom[n+1]] {
+			if into[to]--; into[to] == 0 {
+				free = append(free, to)
+			}
+		}
+	}
+	for n, count := range into {
+		if left > 0 && count > 0 {
+			m.complain("this can go round in circles", int32(n))
+			return
+		}
+	}
+}
+
+func (m *model) complain(what string, n int32) {
+	path := m.path(n)
+	m.problem = fmt.Sprintf("%s\nafter %s\nin %+v", what, strings.Join(path, "; "), m.worlds[m.moments[n].now])
+	m.shortest = path
+}
+
+func (m *model) path(n int32) []string {
+	var path []string
+	for ; m.came[n].from >= 0; n = m.came[n].from {
+		path = append([]string{m.came[n].says}, path...)
+	}
+	return path
+}
+
+func TestModelTrial(t *testing.T) {
+	often := []interference{upward, backward, documented, rebuilt, loss, newConfig, cleanUp}
+	for _, c := range []struct {
+		name                 string
+		keyed                bool
+		people, failures     int8
+		kills, stops, pauses int8
+		replicas             int8
+		acts                 []interference
+	}{
+		{"k", false, 1, 1, 1, 0, 0, 1, often},
+		{"s", false, 1, 1, 0, 1, 0, 1, often},
+		{"p", false, 1, 1, 0, 0, 1, 1, often},
+		{"2s", false, 1, 1, 0, 2, 0, 1, often},
+		{"2people s", false, 2, 0, 0, 1, 0, 1, []interference{upward, backward, rebuilt}},
+		{"2people p", false, 2, 0, 0, 0, 1, 1, []interference{upward, backward, rebuilt}},
+		{"all", false, 1, 1, 1, 1, 1, 1, often},
+		{"all2", false, 2, 1, 1, 1, 1, 1, often},
+		{"keyed all", true, 1, 1, 1, 1, 1, 1, []interference{turns("r:2026.2"), turns("r:2026.1"), turns("r:2026.2-p1"), newConfig, cleanUp, loss}},
+	} {
+		began := time.Now()
+		w := atRest2026("r:2026.1", c.replicas)
+		if c.keyed {
+			w = keyedAtRest("r:2026.1", c.replicas)
+			turns("r:2026.2").do(&w)
+		} else {
+			upward.do(&w)
+		}
+		w.people, w.failures = c.people, c.failures
+		m := newModel(Decide, (*world).unsettled, c.acts...).from(w, c.kills, c.stops, c.pauses)
+		fmt.Printf("%s: %d moments, %d worlds, %d thoughts, %d ends, %v\n%.2500s\n", c.name, len(m.moments), len(m.worlds), len(m.thoughts), m.ends, time.Since(began), m.problem)
+	}
+}
