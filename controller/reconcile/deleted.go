@@ -35,6 +35,21 @@ func (d *deleted) seen(job *batchv1.Job, finished bool) {
 	d.jobs[key] = time.Time{}
 }
 
+// unshown notes a Job that is there although the cache does not show it. It is
+// not forgotten before the cache does, or it is gone.
+func (d *deleted) unshown(job *batchv1.Job, finished bool) {
+	if _, known := d.known(job.Namespace, job.Name); !known && !finished {
+		d.seen(job, false)
+	}
+}
+
+func (d *deleted) known(namespace, name string) (gone time.Time, known bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	gone, known = d.jobs[types.NamespacedName{Namespace: namespace, Name: name}]
+	return gone, known
+}
+
 // quiet gives what is left of the quiet time for a name that no Job has. When
 // it is over, known goes on to be true until the name is forgotten.
 func (d *deleted) quiet(namespace, name string, now time.Time) (left time.Duration, known bool) {

@@ -251,8 +251,10 @@ func (r *Reconciler) observeJob(ctx context.Context, w render.Workload, work upg
 		return upgrade.Job{Name: v1alpha1.JobName(w.Name, work.Task), Standing: upgrade.Leaving, Progress: upgrade.Running, Note: ending(active)}
 	}
 	found := upgrade.Job{Name: job.Name, Progress: progress(job, pods)}
-	if !seen.unshown[work.Task] {
-		r.deleted.seen(job, found.Progress == upgrade.Complete || found.Progress == upgrade.Failed)
+	if finished := found.Progress == upgrade.Complete || found.Progress == upgrade.Failed; seen.unshown[work.Task] {
+		r.deleted.unshown(job, finished)
+	} else {
+		r.deleted.seen(job, finished)
 	}
 	rendered := render.Job(w, work)
 	switch {

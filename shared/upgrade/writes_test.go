@@ -12,8 +12,8 @@ type write struct {
 	says string
 	// to is the cache that will show it: what the controller has made itself it does not forget, and does not believe a
 	// cache that is behind it.
-	to   cache
-	do   func(*world) (refused bool)
+	to cache
+	do func(*world) (refused bool)
 }
 
 // writes are what a decision asks of the API server, in the order in which the controller does it.

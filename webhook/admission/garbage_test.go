@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
+	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 	"github.com/c5c3/openstack-upgrade/webhook/admission"
 )
 
@@ -50,6 +51,7 @@ func TestABodyThatHoldsNoRequestIsMalformed(t *testing.T) {
 		"v1beta1":             {strings.Replace(good, "admission.k8s.io/v1", "admission.k8s.io/v1beta1", 1), "AdmissionReview admission.k8s.io/v1beta1 is not spoken here: set admissionReviewVersions: [v1]"},
 		"a name twice":        {strings.Replace(good, `"operation":"UPDATE"`, `"operation":"UPDATE","operation":"DELETE"`, 1), "duplicate object member name at byte 506 within /request/operation"},
 		"a release twice":     {strings.Replace(good, `"openStackRelease":"2026.2"`, `"openStackRelease":"2027.1","openStackRelease":"2026.2"`, 1), "within /request/object/spec/openStackRelease"},
+		"in another case":     {strings.Replace(good, `"request":`, `"Request":`, 1), "the AdmissionReview has no request"},
 		"two requests":        {strings.Replace(good, `"request":`, `"request":{},"request":`, 1), "duplicate object member name at byte 74 within /request"},
 		"not UTF-8":           {strings.Replace(good, "images", "im\xffges", 1), "invalid UTF-8"},
 		"100k deep":           {strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000), "does not fit there"},
@@ -82,6 +84,13 @@ func TestManyMembersInAllAreNoFault(t *testing.T) {
 	object := "{" + strings.TrimSuffix(manyNames(9_999), ",") + "}"
 	request := lawful(t)
 	request.Object.Raw = bytes.Replace(request.Object.Raw, []byte(`"database":`), []byte(`"large":[`+object+","+object+`],"database":`), 1)
+	h := serve(t, admission.Policy{}, admission.Kinds...)
+	assert.True(t, h.ask(t, request).Allowed)
+}
+
+func TestWhatStandsInATextIsNoMember(t *testing.T) {
+	request := lawful(t)
+	request.Object.Raw = bytes.Replace(request.Object.Raw, []byte(`"database":`), []byte(`"text":"`+strings.Repeat(`\":`, 40_000)+`","database":`), 1)
 	h := serve(t, admission.Policy{}, admission.Kinds...)
 	assert.True(t, h.ask(t, request).Allowed)
 }
@@ -159,7 +168,8 @@ func TestAStatusWriteIsNotJudged(t *testing.T) {
 // The state is the stored one, whatever the edit says about it.
 func TestAnEditCannotBringItsOwnStatus(t *testing.T) {
 	h := serve(t, admission.Policy{}, admission.Kinds...)
-	stored, wish := steady(glance("2026.1", "2026.1", ""), "2026.1"), steady(glance("2027.1", "2027.1", ""), "2026.2")
+	stored, wish := steady(glance("2026.1", "2026.1", ""), "2026.1"), glance("2027.1", "2027.1", "")
+	wish.Status.SetState(upgrade.State{Installed: "2026.2", InstalledImage: wish.Spec.Image.Repository + ":2026.2"})
 	assert.False(t, h.ask(t, requestFor(t, admissionv1.Update, "openstack", "images", wish, stored)).Allowed)
 	assert.True(t, h.ask(t, creation(t, steady(glance("2026.1", "2026.1", ""), "2026.2"))).Allowed, "nothing is installed for a new object")
 }
@@ -198,6 +208,10 @@ func TestALongWarningIsCutAndALineBreakTakenOut(t *testing.T) {
 	assert.True(t, strings.HasSuffix(said, "…"))
 	assert.NotContains(t, answer.Warnings[0], "\n")
 	assert.Contains(t, command, "kubectl patch", "the command is whole")
+
+	request := lawful(t)
+	request.Kind.Kind = "Gla\nnce"
+	assert.NotContains(t, h.ask(t, request).Result.Message, "\n", "nor can a request bring a line of its own")
 }
 
 // A repository can come from a status, where nothing checks it.

@@ -47,7 +47,7 @@ func TestWhatTestsCannotTellSurvivesAndWhatTheyNeverSawIsNoVerdict(t *testing.T)
 	file := "shared/release/release.go"
 	for want, m := range map[Verdict]Mutant{
 		Survived: {Name: "nothing", File: file, From: "// Next is the release", To: "// The next release", By: "."},
-		Broken:   {Name: "nonsense", File: file, From: "return Release{year: year,", To: "return Release{yaer: year,", By: "."},
+		Broken:   {Name: "nonsense", File: file, From: "return Release{year: year,", To: "return Release{yare: year,", By: "."},
 	} {
 		assert.Equal(t, want, run(t, m).Verdict)
 	}

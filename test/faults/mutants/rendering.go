@@ -52,7 +52,7 @@ var rendering = []Mutant{
 		Why: "a service that is broken into would hold rights in the cluster", By: "PodsPassPodSecurity"},
 	{Name: "labels of people win", File: "controller/render/pod.go", From: "maps.Copy(meta.Labels, w.labels(component))", To: "for k, v := range w.labels(component) {\n\t\tif _, taken := meta.Labels[k]; !taken {\n\t\t\tmeta.Labels[k] = v\n\t\t}\n\t}",
 		Why: "a Job pod could match the Service and be sent requests", By: "BL20ChildrenGet"},
-	{Name: "keys are for everybody", File: "controller/render/pod.go", From: "const keysMode int32 = 0o440", To: "const keysMode int32 = 0o444",
+	{Name: "keys are for everybody", File: "controller/render/pod.go", From: "keysMode int32 = 0o440", To: "keysMode int32 = 0o444",
 		Why: "everybody in the pod could read the keys", In: "controller/service", By: "KeysAreFiles"},
 	{Name: "pods do not follow their configuration", File: "controller/render/pod.go", From: "meta.Annotations[annotationConfig] = hash([]any{w.Config, w.ConfigSecrets})", To: "",
 		Why: "a change of the configuration would never reach the pods", By: "."},
