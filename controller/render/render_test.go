@@ -256,3 +256,36 @@ func asStored(d *appsv1.Deployment) *appsv1.Deployment {
 	stored.Spec.Template.Spec.Containers[0].ReadinessProbe.SuccessThreshold = 1
 	return stored
 }
+
+func TestPodsTellWhichReleaseTheyServe(t *testing.T) {
+	release := func(s upgrade.State) string {
+		return render.Deployment(workload(), "i:1", s).Spec.Template.Annotations[render.AnnotationRelease]
+	}
+	assert.Equal(t, "2026.1", release(upgrade.State{Installed: "2026.1"}))
+	assert.Equal(t, "2026.2", release(upgrade.State{Installed: "2026.1", Target: "2026.2", Phase: upgrade.RollingUpdate}))
+}
+
+func TestARolloutNeverServesWithLessThanWasAskedFor(t *testing.T) {
+	strategy := render.Deployment(workload(), "i:1", upgrade.State{}).Spec.Strategy.RollingUpdate
+	assert.Equal(t, 0, strategy.MaxUnavailable.IntValue())
+	assert.Equal(t, 1, strategy.MaxSurge.IntValue())
+}
+
+func TestPodsFollowTheirConfiguration(t *testing.T) {
+	debug := func(g *v1alpha1.Glance) {
+		g.Spec.ExtraConfig = map[string]v1alpha1.ConfigSection{"DEFAULT": {"debug": "true"}}
+	}
+	of := func(w render.Workload) corev1.PodTemplateSpec {
+		return render.Deployment(w, "i:1", upgrade.State{}).Spec.Template
+	}
+	assert.NotEqual(t, of(workload()), of(workload(debug)))
+}
+
+func TestTheNoteIsWrittenAlong(t *testing.T) {
+	before, after := upgrade.State{Installed: "2026.1"}, upgrade.State{Installed: "2026.1", AbortedImage: "i:9"}
+	live := asStored(render.Creation(render.Deployment(workload(), "i:1", before)))
+	merged, _ := render.Merge(live, render.Deployment(workload(), "i:1", after), true)
+	noted, ok := render.ReadRecord(merged.Annotations[render.AnnotationRecord])
+	assert.True(t, ok)
+	assert.Equal(t, after, noted)
+}

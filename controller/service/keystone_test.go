@@ -89,3 +89,14 @@ func TestACommandPatchesWhatTheKindHas(t *testing.T) {
 	forward.Image.Repository = build.DefaultRepository
 	assert.Equal(t, `kubectl patch glance images -n openstack --type=merge -p '{"spec":{"image":{"tag":"2026.2"},"openStackRelease":"2026.2"}}'`, service.Glance().Command(g, forward))
 }
+
+func TestAKeystoneIsExpandedMigratedAndContractedByItsOwnToolAlone(t *testing.T) {
+	manage := func(flags ...string) [][]string {
+		return [][]string{append([]string{"keystone-manage", "db_sync"}, flags...)}
+	}
+	assert.Equal(t, map[upgrade.Task][][]string{
+		upgrade.Sync: manage(), upgrade.Expand: manage("--expand"), upgrade.Migrate: manage("--migrate"), upgrade.Contract: manage("--contract"),
+	}, keystone().Tasks)
+	assert.True(t, service.Keystone().Facts.Upgrade.ReadsOwnSchemaOnly, "keystone-manage fails on a schema that the next release has expanded")
+	assert.False(t, service.Glance().Facts.Upgrade.ReadsOwnSchemaOnly)
+}

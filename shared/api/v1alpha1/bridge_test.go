@@ -61,3 +61,13 @@ func TestAWishOfAKeystoneIsItsTag(t *testing.T) {
 	k.SetState(upgrade.State{})
 	assert.Equal(t, upgrade.Unnamed, k.Desired().Release)
 }
+
+func TestAStateIsReadBackFromAStatusWhole(t *testing.T) {
+	state := upgrade.State{Installed: "2026.1", InstalledImage: "r:2026.1", Target: "2026.2", TargetImage: "r:2026.2", Phase: upgrade.Contracting,
+		AbortedImage: "r:next", Ahead: "2026.2", Attempt: 7, ContractBegun: true}
+	var named, tagged ServiceStatus
+	named.SetState(state)
+	assert.Equal(t, state, named.State())
+	tagged.SetTaggedState(state)
+	assert.Equal(t, state, tagged.TaggedState())
+}

@@ -11,7 +11,7 @@ var door = []Mutant{
 	{Name: "any kind is known", File: "webhook/admission/judge.go", From: "if !known || r.Resource.Group != kind.Group || r.Resource.Resource != kind.Resource {", To: "if !known {",
 		Why: "a review about another resource would be answered as if it were ours", By: "ARequestThatCannotBeJudged"},
 	{Name: "a new object brings its status", File: "webhook/admission/judge.go", From: "violations := j.violations(kind, upgrade.State{}, nil, object.Desired)", To: "violations := j.violations(kind, object.State, nil, object.Desired)",
-		Why: "a manifest with the status of another cluster in it could not be applied", By: "."},
+		Why: "a manifest with the status of another cluster in it could not be applied", By: "AnEditCannotBring"},
 	{Name: "an edit brings its status", File: "webhook/admission/judge.go", From: "violations := j.violations(kind, stored.State, &before, wish)", To: "violations := j.violations(kind, object.State, &before, wish)",
 		Why: "a skip would pass with a status written beside it", By: "AnEditCannotBring"},
 	{Name: "finalizers are held", File: "webhook/admission/judge.go", From: "if wrong == nil && stored.Deleting || wrong != nil && deleting(r.OldObject) {", To: "if wrong == nil && stored.Deleting && false || wrong != nil && deleting(r.OldObject) {",
