@@ -98,21 +98,21 @@ func (w *Wire) write(out http.ResponseWriter, in *http.Request, asked request) {
 	}
 }
 
-// pointOf is the write that a request asks for. What is created tells its name itself; an event is known by its reason,
-// also where it is only counted again.
+// pointOf is the write that a request asks for. What is created tells its name itself; an event is known by what it is
+// about and its reason, also where it is only counted again.
 func (w *Wire) pointOf(asked request, body []byte) Point {
 	at := Point{Verb: asked.verb, Resource: asked.resource, Name: asked.name}
-	name, reason := named(body)
+	name, tells := named(body)
 	if at.Name == "" {
 		at.Name = name
 	}
 	if at.Event() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if reason != "" {
-			w.reasons[at.Name] = reason
+		if tells != "" {
+			w.events[at.Name] = tells
 		}
-		at.Name = w.reasons[at.Name]
+		at.Name = w.events[at.Name]
 	}
 	if at.Name == "" {
 		at.Name = "-"
@@ -120,14 +120,14 @@ func (w *Wire) pointOf(asked request, body []byte) Point {
 	return at
 }
 
-// named is the name of an object, and the reason if it is an event.
-func named(body []byte) (name, reason string) {
+// named is the name of an object, and what it tells if it is an event: "images:UpgradeInitiated".
+func named(body []byte) (name, tells string) {
 	if object, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil); err == nil {
 		switch event := object.(type) {
 		case *eventsv1.Event:
-			return event.Name, event.Reason
+			return event.Name, event.Regarding.Name + ":" + event.Reason
 		case *corev1.Event:
-			return event.Name, event.Reason
+			return event.Name, event.InvolvedObject.Name + ":" + event.Reason
 		}
 		if accessor, err := meta.Accessor(object); err == nil {
 			return accessor.GetName(), ""

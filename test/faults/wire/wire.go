@@ -28,7 +28,7 @@ type Wire struct {
 	writes   []Write
 	counts   map[Point]int
 	number   int
-	reasons  map[string]string // of events, by their names
+	events   map[string]string // what they tell, by their names
 	streams  map[*stream]struct{}
 	frozen   map[string]bool
 	blind    map[string]bool
@@ -57,7 +57,7 @@ func Open(t testing.TB, as *rest.Config) *Wire {
 		client:  &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true, DisableCompression: true, MaxIdleConnsPerHost: 16},
 		kill:    func() {},
 		refused: func(Point) bool { return false }, counts: map[Point]int{},
-		reasons: map[string]string{}, streams: map[*stream]struct{}{},
+		events: map[string]string{}, streams: map[*stream]struct{}{},
 		frozen: map[string]bool{}, blind: map[string]bool{}, missed: map[string]bool{}, outdated: map[string]bool{},
 	}
 	w.changed = sync.NewCond(&w.mu)

@@ -94,7 +94,7 @@ func TestWritesAreKnownByWhatTheyDoAndTheSoManiethTime(t *testing.T) {
 	require.NoError(t, err)
 	_, err = client.CoordinationV1().Leases("n").Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	event := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a.17"}, Reason: "UpgradeInitiated"}
+	event := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a.17"}, Regarding: corev1.ObjectReference{Name: "a"}, Reason: "UpgradeInitiated"}
 	_, err = client.EventsV1().Events("n").Create(ctx, event, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = client.EventsV1().Events("n").Patch(ctx, "a.17", types.MergePatchType, []byte(`{"series":{"count":2}}`), metav1.PatchOptions{})
@@ -112,7 +112,7 @@ func TestWritesAreKnownByWhatTheyDoAndTheSoManiethTime(t *testing.T) {
 		told = append(told, fmt.Sprintf("%d %s = %d", write.Number, write.Point, write.Code))
 	}
 	assert.Equal(t, []string{
-		"1 create jobs a 1 = 200", "1 create events UpgradeInitiated 1 = 200", "1 patch events UpgradeInitiated 1 = 200",
+		"1 create jobs a 1 = 200", "1 create events a:UpgradeInitiated 1 = 200", "1 patch events a:UpgradeInitiated 1 = 200",
 		"2 update jobs/status a 1 = 200", "3 update jobs/status a 2 = 200", "4 delete jobs a 1 = 200",
 	}, told)
 }

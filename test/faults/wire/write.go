@@ -12,7 +12,7 @@ type Point struct {
 	Verb string
 	// Resource has its subresource: "glances/status".
 	Resource string
-	// Name is that of the object, and of an event its reason.
+	// Name is that of the object; that of an event is what it is about and its reason, "images:UpgradeInitiated".
 	Name string
 	// Nth counts from 1, over all processes that have used the wire.
 	Nth int

@@ -1,0 +1,83 @@
+package story
+
+import (
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/c5c3/openstack-upgrade/test/build"
+	"github.com/c5c3/openstack-upgrade/test/faults/history"
+	"github.com/c5c3/openstack-upgrade/test/faults/wire"
+	"github.com/c5c3/openstack-upgrade/test/harness"
+)
+
+// Lane is a namespace with a controller of its own behind a wire.
+type Lane struct {
+	*harness.Env
+	NS   string
+	Wire *wire.Wire
+	Told *history.Recorder
+
+	owner      testing.TB
+	mu         sync.Mutex
+	controller *harness.ControllerProcess
+	killed     bool
+
+	asleep []resting
+	woken  []string
+}
+
+// Open makes a lane that lasts as long as the test.
+func Open(t testing.TB, env *harness.Env, told *history.Recorder, as *rest.Config) *Lane {
+	t.Helper()
+	l := &Lane{Env: env, NS: env.Namespace(t), Told: told, owner: t}
+	fernet, admin := build.KeystoneSecrets(l.NS)
+	env.Create(t, build.DatabaseSecret(l.NS), fernet, admin)
+	l.Wire = wire.Open(t, as)
+	l.Wire.OnKill(l.Kill)
+	l.start(t)
+	return l
+}
+
+// start runs the controller, which lasts as long as the lane. It answers for its health on any port: many lanes start
+// at once, and a port that was free a moment ago is not.
+func (l *Lane) start(t testing.TB) {
+	t.Helper()
+	process := l.RunController(lasting{t, l.owner}, l.NS, l.Wire.Config(), "--health-address=127.0.0.1:0")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.controller, l.killed = process, false
+}
+
+// Kill ends the controller at once. The next look starts it anew.
+func (l *Lane) Kill() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.killed = true
+	l.controller.Kill(l.owner)
+}
+
+// tend starts the controller anew when it was killed. That it ends for another reason is a fault of its own.
+func (l *Lane) tend(t testing.TB) {
+	t.Helper()
+	l.mu.Lock()
+	killed, ended := l.killed, l.controller.Ended()
+	l.mu.Unlock()
+	switch {
+	case killed:
+		l.start(t)
+	case ended:
+		l.start(t) // for the stories after this
+		t.Fatalf("the controller has ended by itself, see %s", l.controller.Log)
+	}
+}
+
+// lasting leaves what the test of one story would clean up to the lane.
+type lasting struct {
+	testing.TB
+	lane testing.TB
+}
+
+// Cleanup outlasts the story.
+func (l lasting) Cleanup(f func()) { l.lane.Cleanup(f) }

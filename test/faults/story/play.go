@@ -1,0 +1,319 @@
+package story
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
+	"github.com/c5c3/openstack-upgrade/shared/upgrade"
+	"github.com/c5c3/openstack-upgrade/test/faults/wire"
+	"github.com/c5c3/openstack-upgrade/test/harness"
+)
+
+const (
+	// bound is how long anything may take that is waited for: far more than it does on a machine that does a dozen
+	// stories at a time.
+	bound = 2 * time.Minute
+	// silence is how long the controller must have written nothing for a story to be over.
+	silence = 2 * time.Second
+	// glimpse is the time between two looks.
+	glimpse = 50 * time.Millisecond
+	// alias stands for the name of the object in everything that is compared or planned.
+	alias = "images"
+)
+
+// Play is one object that lives one story.
+type Play struct {
+	*Lane
+	Story
+	// Name is that of the object.
+	Name string
+	// Look, if set, sees the object each time that the story does, for what is to happen at a certain moment.
+	Look func(Object)
+
+	t      testing.TB
+	first  int    // write of the lane
+	repair func() // what was scripted to fail
+}
+
+// Live lives the story with an object of this name, which must be new in the lane. disturb, if any, is called when
+// everything is prepared and nothing has happened yet.
+func (s Story) Live(t testing.TB, l *Lane, name string, disturb func(*Play)) (Outcome, *Play) {
+	t.Helper()
+	p := &Play{Lane: l, Story: s, Name: name, t: t}
+	l.tend(t)
+	// The controller may see the object from its first moment on, but do nothing about it before the record is written.
+	l.Wire.Refuse(p.mine)
+	p.create()
+	p.first = len(l.Wire.Writes())
+	if disturb != nil {
+		disturb(p)
+	}
+	l.Wire.Refuse(p.premature())
+	s.tell(p)
+	p.fallSilent()
+	l.rest(p)
+	return p.outcome(), p
+}
+
+func (p *Play) create() {
+	p.t.Helper()
+	if p.prepare != nil {
+		p.prepare(p)
+	}
+	o := p.made(p.NS, p.Name)
+	p.ask(o, p.wish)
+	p.Create(p.t, o)
+	if p.from.Installed == "" {
+		return
+	}
+	p.Eventually(p.t, bound, "the record to be written", func(ctx context.Context) string {
+		if err := p.Client.Get(ctx, p.key(), o); err != nil {
+			return err.Error()
+		}
+		o.SetState(p.state())
+		if err := p.Client.Status().Update(ctx, o); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// premature is what the controller would still do for an object without a record, if it has not heard of the record
+// yet: the sync of a fresh install. What serves is made first by one who has.
+func (p *Play) premature() func(wire.Point) bool {
+	if p.from.Installed == "" {
+		return nil
+	}
+	heard := false
+	return func(at wire.Point) bool {
+		heard = heard || (at.Resource == "deployments" && p.mine(at))
+		return !heard && at.Resource == "jobs" && at.Name == v1alpha1.JobName(p.Name, upgrade.Sync)
+	}
+}
+
+// state is the record with which the story begins.
+func (p *Play) state() upgrade.State {
+	s := p.from
+	s.InstalledImage = p.Image(s.Installed)
+	if s.Walking() {
+		s.TargetImage, s.Attempt = p.Image(s.Target), 1
+		if p.Facts.Upgrade.ReadsOwnSchemaOnly {
+			s.Ahead = s.Target
+		}
+	}
+	return s
+}
+
+// mine is whether a write is about the object of the play, or a child of it.
+func (p *Play) mine(at wire.Point) bool {
+	return at.Name == p.Name || strings.HasPrefix(at.Name, p.Name+"-")
+}
+
+// Plan disturbs the play by these faults, which speak of the object by its alias.
+func (p *Play) Plan(faults ...wire.Fault) {
+	planned := make([]wire.Fault, 0, len(faults))
+	for _, f := range faults {
+		if rest, is := strings.CutPrefix(f.At.Name, alias); is {
+			f.At.Name = p.Name + rest
+		}
+		planned = append(planned, f)
+	}
+	p.Wire.Plan(planned...)
+}
+
+// Points are the writes of the play so far, by the alias of the object.
+func (p *Play) Points() (points []wire.Point) {
+	for _, w := range p.Wire.Writes()[p.first:] {
+		if rest, is := strings.CutPrefix(w.Name, p.Name); is {
+			w.Name = alias + rest
+			points = append(points, w.Point)
+		}
+	}
+	return points
+}
+
+func (p *Play) key() client.ObjectKey { return client.ObjectKey{Namespace: p.NS, Name: p.Name} }
+
+// Now reads the object, and tends the lane.
+func (p *Play) Now() Object {
+	p.t.Helper()
+	p.tend(p.t)
+	o := p.Empty()
+	if err := p.Client.Get(p.t.Context(), p.key(), o); err != nil {
+		p.t.Fatalf("read the %s: %v", p.Kind.Kind, err)
+	}
+	if p.Look != nil {
+		p.Look(o)
+	}
+	return o
+}
+
+// Await waits until the object lacks nothing.
+func (p *Play) Await(what string, lack func(Object) string) {
+	p.t.Helper()
+	p.await(what, func() string { return lack(p.Now()) })
+}
+
+// AwaitPod waits until a pod of a component runs; image may be the end of its image.
+func (p *Play) AwaitPod(component, image string) {
+	p.t.Helper()
+	p.await("a pod of "+component+" to run", func() string {
+		p.Now()
+		for _, pod := range p.PodsOf(p.t, p.podsOf(component, image)) {
+			if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+				return ""
+			}
+		}
+		return "none does"
+	})
+}
+
+func (p *Play) await(what string, lack func() string) {
+	p.t.Helper()
+	for deadline, last := time.Now().Add(bound), ""; ; time.Sleep(glimpse) {
+		if last = lack(); last == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("waited %s for %s: %s", bound, what, last)
+		}
+	}
+}
+
+// Ask asks for a release, with the image of it.
+func (p *Play) Ask(release string) {
+	p.t.Helper()
+	before := p.Now()
+	after := before.DeepCopyObject().(Object)
+	p.ask(after, release)
+	if err := p.Client.Patch(p.t.Context(), after, client.MergeFrom(before)); err != nil {
+		p.t.Fatalf("ask for %s: %v", release, err)
+	}
+}
+
+// Script tells how the pods of a component behave; image may be the end of theirs.
+func (p *Play) Script(component, image string, behaviours ...harness.Behaviour) (takeBack func()) {
+	p.t.Helper()
+	return p.Kubelet.Script(p.t, p.podsOf(component, image), behaviours...)
+}
+
+func (p *Play) podsOf(component, image string) harness.Pods {
+	return harness.Pods{Namespace: p.NS, Instance: p.Name, Component: component, Image: image}
+}
+
+// Job is that of a task; nil if there is none.
+func (p *Play) Job(task upgrade.Task) *batchv1.Job {
+	p.t.Helper()
+	job := &batchv1.Job{}
+	err := p.Client.Get(p.t.Context(), client.ObjectKey{Namespace: p.NS, Name: v1alpha1.JobName(p.Name, task)}, job)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		p.t.Fatalf("read the Job of %s: %v", task, err)
+	case err != nil:
+		return nil
+	}
+	return job
+}
+
+// Retry deletes a Job, as the user does who has repaired what it failed of.
+func (p *Play) Retry(task upgrade.Task) {
+	p.t.Helper()
+	if err := p.Client.Delete(p.t.Context(), p.Job(task), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		p.t.Fatalf("delete the Job of %s: %v", task, err)
+	}
+}
+
+// fallSilent waits until the controller has written nothing for a while.
+func (p *Play) fallSilent() {
+	p.t.Helper()
+	count, since := -1, time.Now()
+	p.await("the controller to write nothing any more", func() string {
+		p.tend(p.t)
+		points := p.Points()
+		if len(points) != count {
+			count, since = len(points), time.Now()
+		}
+		return lacks(time.Since(since) >= silence, "%v", points[max(0, len(points)-5):])
+	})
+}
+
+// What an object may lack.
+
+func lacks(holds bool, format string, args ...any) string {
+	if holds {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+func database(o Object) metav1.Condition {
+	if c := meta.FindStatusCondition(o.Record().Conditions, v1alpha1.ConditionDatabaseReady); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+// rests demands that a release is installed and everything is ready, with no walk under way.
+func (p *Play) rests(release string) func(Object) string {
+	return func(o Object) string {
+		s, c := o.State(), o.Record()
+		ready := meta.IsStatusConditionTrue(c.Conditions, v1alpha1.ConditionReady)
+		holds := s.Installed == release && s.InstalledImage == p.Image(release) && !s.Walking() && s.Ahead == "" && ready && c.ObservedGeneration == o.GetGeneration()
+		return lacks(holds, "recorded %+v, ready %t, %s", s, ready, database(o).Message)
+	}
+}
+
+// synced is rests, and the sync of the release is complete.
+func (p *Play) synced(release string) func(Object) string {
+	return func(o Object) string {
+		if lack := p.rests(release)(o); lack != "" {
+			return lack
+		}
+		job := p.Job(upgrade.Sync)
+		holds := job != nil && job.Spec.Template.Spec.Containers[0].Image == p.Image(release) && outcomeOf(job) == batchv1.JobComplete
+		return lacks(holds, "the sync is not complete")
+	}
+}
+
+// says demands a reason, said of the wish as it is.
+func says(reason upgrade.Reason) func(Object) string {
+	return func(o Object) string {
+		c := database(o)
+		return lacks(c.Reason == string(reason) && c.ObservedGeneration == o.GetGeneration(), "%s: %s (generation %d of %d)", c.Reason, c.Message, c.ObservedGeneration, o.GetGeneration())
+	}
+}
+
+// in demands a phase.
+func in(phase upgrade.Phase) func(Object) string {
+	return func(o Object) string { return lacks(o.State().Phase == phase, "phase is %q", o.State().Phase) }
+}
+
+func outcomeOf(job *batchv1.Job) batchv1.JobConditionType {
+	for _, c := range job.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
+			return c.Type
+		}
+	}
+	return ""
+}
+
+func read[T client.Object](p *Play, name string) (found T, there bool) {
+	p.t.Helper()
+	found = reflect.New(reflect.TypeOf(found).Elem()).Interface().(T)
+	err := p.Client.Get(p.t.Context(), client.ObjectKey{Namespace: p.NS, Name: name}, found)
+	if client.IgnoreNotFound(err) != nil {
+		p.t.Fatalf("read %T %s: %v", found, name, err)
+	}
+	return found, err == nil
+}

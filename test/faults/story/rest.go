@@ -1,0 +1,51 @@
+package story
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// resting is an object whose story is over, and about which the controller has nothing to write any more.
+type resting struct {
+	*Play
+	since  time.Time
+	writes int // of the play, when its story was over
+}
+
+// rest keeps an object whose story is over.
+func (l *Lane) rest(p *Play) {
+	l.asleep = append(l.asleep, resting{p, time.Now(), len(p.Points())})
+}
+
+// Part deletes the objects that have rested for long enough, so that a lane does not fill up.
+func (l *Lane) Part(t testing.TB, enough time.Duration) {
+	t.Helper()
+	for len(l.asleep) > 0 && time.Since(l.asleep[0].since) > enough {
+		first := l.asleep[0]
+		l.asleep = l.asleep[1:]
+		l.woken = append(l.woken, first.woken()...)
+		object := first.made(first.NS, first.Name)
+		if err := l.Client.Delete(t.Context(), object); client.IgnoreNotFound(err) != nil {
+			t.Errorf("delete %s: %v", first.Name, err)
+		}
+	}
+}
+
+// Woken are the writes about objects whose story was over, deleted ones and all that are left. There should be none.
+func (l *Lane) Woken() (woken []string) {
+	woken = l.woken
+	for _, each := range l.asleep {
+		woken = append(woken, each.woken()...)
+	}
+	return woken
+}
+
+func (r resting) woken() (woken []string) {
+	for _, point := range r.Points()[r.writes:] {
+		woken = append(woken, fmt.Sprintf("%s was over, and the controller did: %s", r.Story, point))
+	}
+	return woken
+}

@@ -1,0 +1,177 @@
+package sweep
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/c5c3/openstack-upgrade/test/faults/history"
+	"github.com/c5c3/openstack-upgrade/test/faults/share"
+	"github.com/c5c3/openstack-upgrade/test/faults/story"
+	"github.com/c5c3/openstack-upgrade/test/faults/wire"
+	"github.com/c5c3/openstack-upgrade/test/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+const (
+	// lanes is how many stories are lived at a time: they wait for controllers far more than for a CPU.
+	lanes = 16
+	// The bounded share: so many stories, and so many plans for them.
+	shareOfStories, shareOfPlans = 5, 22
+)
+
+// stays is for how long, at least, the controller must have nothing to write about an object whose story is over.
+func stays() time.Duration {
+	if share.Whole() {
+		return 2 * time.Minute
+	}
+	return 2 * time.Second
+}
+
+func TestAStoryComesToTheSameWhateverIsDoneToAnyOfItsWrites(t *testing.T) {
+	s := begin(t)
+	stories := s.choose(story.All())
+	t.Run("undisturbed", func(t *testing.T) {
+		for _, each := range stories {
+			t.Run(each.String(), func(t *testing.T) { t.Parallel(); s.undisturbed(t, each) })
+		}
+	})
+	for plans := s.plans(stories); len(plans) > 0; plans = s.plans(stories) {
+		s.left.Store(int32(len(plans)))
+		t.Run("disturbed", func(t *testing.T) {
+			for _, each := range plans {
+				t.Run(each.String(), func(t *testing.T) { t.Parallel(); s.disturbed(t, each) })
+			}
+		})
+	}
+	s.stay(t)
+	s.conclude(t)
+}
+
+// sweep is one sweep over many stories.
+type sweep struct {
+	env   *harness.Env
+	rand  *rand.Rand
+	lanes chan *story.Lane
+	names atomic.Int32
+	left  atomic.Int32
+
+	mu      sync.Mutex
+	known   map[string]*knowledge // by story
+	planned map[string]bool
+	shared  bool // that the bounded share has been chosen
+	rows    rows
+}
+
+// knowledge is what is known of a story: what it comes to, and the writes that were ever seen in it.
+type knowledge struct {
+	outcome story.Outcome
+	points  []wire.Point
+}
+
+func begin(t *testing.T) *sweep {
+	t.Helper()
+	s := &sweep{env: harness.Shared(t), lanes: make(chan *story.Lane, lanes), known: map[string]*knowledge{}, planned: map[string]bool{}}
+	s.rand = rand.New(rand.NewPCG(share.Seed(t), 0))
+	told := history.Follow(t, s.env)
+	as := s.env.ControllerConfig(t)
+	for range lanes {
+		s.lanes <- story.Open(t, s.env, told, as)
+	}
+	return s
+}
+
+// choose leaves out stories that the share does not hold.
+func (s *sweep) choose(all []story.Story) []story.Story {
+	if one := share.Plan(); one != "" {
+		return slices.DeleteFunc(all, func(each story.Story) bool { return !strings.HasPrefix(one, each.String()+": ") })
+	}
+	if share.Whole() {
+		return all
+	}
+	s.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:shareOfStories]
+}
+
+// live lives a story in a lane that is free, and judges it by the rules that always hold. It gives the writes that came,
+// and whether what was planned was met.
+func (s *sweep) live(t *testing.T, each story.Story, faults ...wire.Fault) (_ story.Outcome, points []wire.Point, met bool) {
+	t.Helper()
+	lane := <-s.lanes
+	defer func() {
+		lane.Wire.Plan()
+		lane.Wire.Refuse(nil)
+		lane.Part(t, 2*stays())
+		s.lanes <- lane
+	}()
+	outcome, play := each.Live(t, lane, fmt.Sprintf("i%dx", s.names.Add(1)), func(play *story.Play) { play.Plan(faults...) })
+	for _, broken := range outcome.Broken {
+		t.Errorf("%s", broken)
+	}
+	return outcome, play.Points(), len(lane.Wire.Unmet()) == 0
+}
+
+func (s *sweep) undisturbed(t *testing.T, each story.Story) {
+	outcome, points, _ := s.live(t, each)
+	if t.Failed() {
+		t.Logf("the whole history:\n%s", outcome.Told)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known[each.String()] = &knowledge{outcome, points}
+}
+
+func (s *sweep) disturbed(t *testing.T, p plan) {
+	started, reached := time.Now(), true
+	defer func() { s.close(t, p, started, reached) }()
+	outcome, points, met := s.live(t, p.Story, p.fault)
+	reached = met
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.known[p.Story.String()]
+	if differs := outcome.Differs(known.outcome); differs != "" {
+		t.Errorf("it came to something else than undisturbed:\n%s", differs)
+	}
+	if t.Failed() {
+		t.Logf("the whole history:\n%s", outcome.Told)
+	}
+	for _, point := range points {
+		if !slices.Contains(known.points, point) {
+			known.points = append(known.points, point)
+		}
+	}
+}
+
+// stay waits until the last story has been over for a while, and demands that no controller has written about any since.
+func (s *sweep) stay(t *testing.T) {
+	t.Helper()
+	time.Sleep(stays())
+	for range lanes {
+		for _, woken := range (<-s.lanes).Woken() {
+			t.Error(woken)
+		}
+	}
+}
+
+// close puts a plan into its row. One whose write did not come, because another run had a write more, was no plan.
+func (s *sweep) close(t *testing.T, p plan, started time.Time, reached bool) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if left := s.left.Add(-1); left%50 == 0 && share.Whole() {
+		fmt.Fprintf(os.Stderr, "%s  %d plans are left\n", time.Now().Format(time.TimeOnly), left)
+	}
+	if t.Failed() {
+		t.Logf("This plan again: make faults RUN=TestAStory PLAN='%s'", p)
+	}
+	if reached || t.Failed() {
+		s.rows.add(p, started, time.Now(), t.Failed())
+	}
+}
