@@ -10,6 +10,9 @@ import (
 	"github.com/c5c3/openstack-upgrade/test/harness"
 )
 
+// lingering is how long an object is left alone after its walk, in the whole, to show that nobody writes about it.
+const lingering = 2 * time.Minute
+
 // settled is an object whose walk is over.
 type settled struct {
 	namespace, name string

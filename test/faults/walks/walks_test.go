@@ -35,8 +35,6 @@ const (
 	all, few = 1000, 24
 	// lanes walk side by side.
 	lanes = 24
-	// lingering is how long an object is left alone after its walk, in the whole, to show that nobody writes about it.
-	lingering = 2 * time.Minute
 )
 
 // seeds are those of the walks to take.
