@@ -13,11 +13,15 @@ BENCHTIME  ?= 1s
 RUN        ?= .
 FUZZTIME   ?= 1m
 SERVICES   ?= glance
+UPGRADES   ?= 1000
+IDLE       ?= 10000
+QUIET      ?= 10m
 
 # Tools and the parts of a cluster are built from Go modules once and kept under the user's cache directory; what is
 # printed is the directory they lie in.
 binaries = go run ./test/cluster binaries --only $(1)
 envtest  = kube-apiserver,kube-controller-manager,etcd,kubectl
+scaled   = $(envtest),kube-scheduler,kwok
 module   = github.com/c5c3/openstack-upgrade
 
 # The experiments with faults that need a real API server.
@@ -38,7 +42,7 @@ cluster-down: ## Stop that cluster and remove every trace of it
 
 ##@ Prove it
 .PHONY: test
-test: vet test-unit test-integration test-faults ## Vet, unit and manifest tests, the tests against a real API server, and a share of the faults
+test: vet test-unit test-integration test-faults test-scale ## Vet, unit and manifest tests, the tests against a real API server, and a share of the faults
 
 .PHONY: vet
 vet: ## go vet, with the tests that need a cluster
@@ -47,7 +51,7 @@ vet: ## go vet, with the tests that need a cluster
 
 .PHONY: test-unit
 test-unit: ## Tests that need nothing but Go, the manifests' among them
-	go test -run '$(RUN)' $$(go list ./... | grep -Ev '^$(module)/test(/integration(/.*)?|/harness|/faults/($(disturbed)))?$$')
+	go test -run '$(RUN)' $$(go list ./... | grep -Ev '^$(module)/test(/integration(/.*)?|/harness|/scale|/faults/($(disturbed)))?$$')
 	@# What these read through the go command, its cache of test results cannot see.
 	go test -run '$(RUN)' -count=1 ./test
 
@@ -61,6 +65,11 @@ test-faults: ## A bounded share of the experiments with faults that need a real 
 	export KUBEBUILDER_ASSETS FAULTS_LINES; KUBEBUILDER_ASSETS=$$($(call binaries,$(envtest))); FAULTS_LINES=$$(mktemp); \
 	failed=0; go test -p 1 -count=1 -run '$(RUN)' -timeout 20m $$(go list ./test/faults/... | grep -E '/($(disturbed))$$') || failed=1; \
 	cat $$FAULTS_LINES; rm $$FAULTS_LINES; exit $$failed
+
+.PHONY: test-scale
+test-scale: ## A bounded share of what is proven by numbers, on fake nodes; it judges counts and no times
+	export KUBEBUILDER_ASSETS; KUBEBUILDER_ASSETS=$$($(call binaries,$(scaled))); \
+	go test -run '$(RUN)' -count=1 -timeout 10m ./test/scale
 
 .PHONY: faults
 faults: ## Every experiment with faults, whole, and a row for each (RUN=… PLAN=… for one plan, SEED=… to repeat what chance did)
@@ -80,6 +89,11 @@ cluster-test: ## The test cluster itself: what runs, what survives, and that not
 bench: ## Every benchmark, and one table of what was measured beside the goals (BENCHTIME=5s for calmer figures)
 	export KUBEBUILDER_ASSETS; KUBEBUILDER_ASSETS=$$($(call binaries,$(envtest))); \
 	go run ./test/bench -benchtime $(BENCHTIME) -run '$(RUN)'
+
+.PHONY: scale
+scale: ## A thousand Glances upgraded at once, ten thousand at rest, and a table of figures; about 20 minutes (UPGRADES, IDLE, QUIET)
+	export KUBEBUILDER_ASSETS; KUBEBUILDER_ASSETS=$$($(call binaries,$(scaled))); \
+	go test -count=1 -timeout 60m -v ./test/scale -loud -upgrades $(UPGRADES) -idle $(IDLE) -quiet $(QUIET)
 
 .PHONY: fuzz
 fuzz: ## Fuzz the parsers and the decoder of reviews (FUZZTIME=1m each); what is kept lies in testdata/fuzz

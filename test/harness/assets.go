@@ -13,9 +13,9 @@ const controllerManager = "kube-controller-manager"
 
 // findAssets is the directory of the programs. It builds nothing: a test that compiles Kubernetes for ten minutes
 // without a word looks like a hang.
-func findAssets(ctx context.Context) (string, error) {
+func findAssets(ctx context.Context, programs ...string) (string, error) {
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
-		for _, name := range binaries.Envtest {
+		for _, name := range programs {
 			if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 				return "", fmt.Errorf("KUBEBUILDER_ASSETS is %s, but there is no %s in it: unset it, or let `make test-integration` build the programs and set it", dir, name)
 			}
@@ -25,7 +25,7 @@ func findAssets(ctx context.Context) (string, error) {
 	ctx, refuse := context.WithCancel(ctx)
 	defer refuse()
 	toBuild := false
-	dir, err := binaries.Ensure(ctx, func(string, ...any) { toBuild = true; refuse() }, binaries.Envtest...)
+	dir, err := binaries.Ensure(ctx, func(string, ...any) { toBuild = true; refuse() }, programs...)
 	switch {
 	case toBuild:
 		return "", fmt.Errorf("etcd and Kubernetes are not built yet: `make test-integration` builds them first (about ten minutes, once)")

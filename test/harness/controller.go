@@ -111,6 +111,9 @@ func (e *Env) RunController(t testing.TB, namespace string, as *rest.Config, fla
 	return c
 }
 
+// PID is the number of the process.
+func (c *ControllerProcess) PID() int { return c.cmd.Process.Pid }
+
 // Ended is whether the process is no more.
 func (c *ControllerProcess) Ended() bool {
 	select {

@@ -30,25 +30,32 @@ type Env struct {
 	Client client.WithWatch
 	Config *rest.Config
 	Scheme *runtime.Scheme
-	// Kubelet plays the scheduler and the nodes.
+	// Kubelet plays the scheduler and the nodes, unless FakeNodes do.
 	Kubelet *Kubelet
 	// Dir holds the logs of the components and the audit log.
 	Dir string
 
 	plane    *envtest.Environment
-	manager  *controllerManagerProcess
+	manager  *component
+	beside   []*component
 	watchdog *watchdog
 	assets   string
 	root     string
 	shipped  shipped
 	built    built
 	plain    rest.Interface
+
+	fakeNodes int
+	flags     map[string][]string
 }
 
 // Start brings the world up. Stop takes it down, and so does the end of this process, however it ends.
-func Start(ctx context.Context) (_ *Env, err error) {
-	env := &Env{Scheme: newScheme()}
-	if env.assets, err = findAssets(ctx); err != nil {
+func Start(ctx context.Context, options ...Option) (_ *Env, err error) {
+	env := &Env{Scheme: newScheme(), flags: map[string][]string{}}
+	for _, option := range options {
+		option(env)
+	}
+	if env.assets, err = findAssets(ctx, env.programs()...); err != nil {
 		return nil, err
 	}
 	if env.root, err = repository(); err != nil {
@@ -89,7 +96,12 @@ func (e *Env) start(ctx context.Context) (err error) {
 	if e.manager, err = startControllerManager(e); err != nil {
 		return err
 	}
-	if e.Kubelet, err = startKubelet(e); err != nil {
+	if e.fakeNodes > 0 {
+		err = e.startFakeNodes(ctx)
+	} else {
+		e.Kubelet, err = startKubelet(e)
+	}
+	if err != nil {
 		return err
 	}
 	return e.awaitControllers(ctx)
@@ -128,6 +140,7 @@ func (e *Env) startControlPlane() error {
 		Set("audit-log-path", e.auditLog()).
 		Set("audit-log-format", "json").
 		Set("audit-log-maxsize", "4000") // a log that rotates loses marks
+	e.configureAPIServer()
 	e.plane.ControlPlane.Etcd = &envtest.Etcd{DataDir: filepath.Join(e.Dir, "etcd"), Out: etcdLog, Err: etcdLog}
 	e.plane.ControlPlane.Etcd.Configure().Set("log-level", "warn")
 	if e.Config, err = e.plane.Start(); err != nil {
@@ -156,6 +169,9 @@ func (e *Env) Stop(keepLogs bool) error {
 	var failures []error
 	if e.Kubelet != nil {
 		e.Kubelet.stop()
+	}
+	for _, c := range e.beside {
+		failures = append(failures, c.stop())
 	}
 	if e.manager != nil {
 		failures = append(failures, e.manager.stop())

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/c5c3/openstack-upgrade/test/cluster/binaries"
 )
 
 func TestComponentsEndWithTheProcessThatStartedThem(t *testing.T) {
@@ -38,12 +40,12 @@ func TestComponentsEndWithTheProcessThatStartedThem(t *testing.T) {
 
 func TestMissingProgramsAreSaidWithWhatBuildsThem(t *testing.T) {
 	t.Setenv("KUBEBUILDER_ASSETS", t.TempDir())
-	_, err := findAssets(t.Context())
+	_, err := findAssets(t.Context(), binaries.Envtest...)
 	require.ErrorContains(t, err, "there is no kube-apiserver in it")
 	require.ErrorContains(t, err, "make test-integration")
 
 	t.Setenv("KUBEBUILDER_ASSETS", "")
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	_, err = findAssets(t.Context())
+	_, err = findAssets(t.Context(), binaries.Envtest...)
 	require.EqualError(t, err, "etcd and Kubernetes are not built yet: `make test-integration` builds them first (about ten minutes, once)")
 }

@@ -18,14 +18,16 @@ import (
 // Log is told what is being built, and every half minute that it still is.
 type Log func(format string, args ...any)
 
-// Node names what a cluster runs in any case, Cluster what it can run, Envtest what controller-runtime's envtest starts.
+// Node names what a cluster runs in any case, Cluster what it can run, Envtest what controller-runtime's envtest starts,
+// FakeNodes what is beside it where nodes by the dozen are played.
 var (
 	Node = []string{
 		"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl", "etcd",
 		"containerd", "containerd-shim-runc-v2", "ctr", "coredns", "pause",
 	}
-	Cluster = append(slices.Clone(Node), "cert-manager", "cert-manager-crds.yaml")
-	Envtest = []string{"kube-apiserver", "etcd", "kubectl", "kube-controller-manager"}
+	Cluster   = append(slices.Clone(Node), "cert-manager", "cert-manager-crds.yaml")
+	Envtest   = []string{"kube-apiserver", "etcd", "kubectl", "kube-controller-manager"}
+	FakeNodes = []string{"kube-scheduler", "kwok"}
 )
 
 // Ensure builds what is missing of names (of everything in Cluster, if there are none) and returns the one directory

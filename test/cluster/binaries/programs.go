@@ -17,6 +17,7 @@ import (
 const (
 	kubernetesVersion = "v1.37.2"
 	containerdVersion = "v2.3.7"
+	kwokVersion       = "v0.8.0"
 )
 
 // program is one file of the directory: how it is made, and from which module under test/cluster/modules.
@@ -62,7 +63,11 @@ var programs = map[string]program{
 	"coredns":                 {module: "coredns", takes: "about 3 minutes", pkg: "."},
 	"pause":                   {module: "pause", takes: "seconds", pkg: "."},
 	"cert-manager":            {module: "cert-manager", takes: "about 3 minutes", pkg: "."},
-	"cert-manager-crds.yaml":  {module: "cert-manager", takes: "a moment", gather: "github.com/cert-manager/cert-manager"},
+	"kwok": {
+		module: "kwok", takes: "about a minute", pkg: "sigs.k8s.io/kwok/cmd/kwok",
+		stamp: []string{"sigs.k8s.io/kwok/pkg/consts.Version=" + kwokVersion},
+	},
+	"cert-manager-crds.yaml": {module: "cert-manager", takes: "a moment", gather: "github.com/cert-manager/cert-manager"},
 	"controller-gen": {
 		module: "controller-gen", takes: "about a minute", pkg: "sigs.k8s.io/controller-tools/cmd/controller-gen",
 		stamp: []string{"sigs.k8s.io/controller-tools/pkg/version.version=v0.23.0"},

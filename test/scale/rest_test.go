@@ -1,0 +1,141 @@
+package scale
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/c5c3/openstack-upgrade/test/build"
+	"github.com/c5c3/openstack-upgrade/test/harness"
+)
+
+// restart ends the controller and starts it again. Somebody changes an object in the middle of that.
+func (c *crowd) restart() {
+	c.Helper()
+	c.controller.Stop(c)
+	began := time.Now()
+	c.controller = c.start("crowd")
+	c.change(*idle-1, "restarted")
+	acted := c.awaitActed(*idle-1, "restarted")
+	c.add("restart: a change made meanwhile is acted upon after", "%.1f s", acted.Sub(began).Seconds())
+	c.goal("restart: all looked at after", "%.1f s", c.awaitIdle(*idle).Sub(began).Seconds(), 15)
+	own := c.own()
+	c.add("  looks", "%.0f", own.sum("controller_runtime_reconcile_total", "controller", "glance"))
+	c.add("  processor time of the controller so far", "%.1f s", processorTime(c, c.controller.PID()).Seconds())
+	c.add("  a look took, on average", "%.0f µs", microsecondsEach(families{}, own))
+}
+
+// looks has the controller look at all objects unasked, which it does once in ten hours unless it is told otherwise.
+func (c *crowd) looks() {
+	c.Helper()
+	c.controller.Stop(c)
+	c.controller = c.start("crowd", "--resync-period=1m")
+	c.awaitIdle(*idle)
+	mark, before := env.Mark(c), c.own()
+	say("wait for two unasked looks at everything")
+	time.Sleep(150 * time.Second)
+	c.awaitIdle(0)
+	after := c.own()
+	looked := after.sum("controller_runtime_reconcile_total", "controller", "glance") - before.sum("controller_runtime_reconcile_total", "controller", "glance")
+	require.GreaterOrEqual(c, looked, float64(*idle))
+	c.goal("a look that finds nothing to do takes, on average, live", "%.0f µs", microsecondsEach(before, after), 100)
+	c.add("  looks", "%.0f", looked)
+	asked := env.CallsSince(c, mark, c.controller.Actor).Where(harness.Core, func(call harness.Call) bool { return call.Verb != "watch" })
+	c.goal("  requests that it made", "%.0f", float64(len(asked)), nothing)
+	assert.Empty(c, asked)
+}
+
+// microsecondsEach is how long a look at a Glance took between two looks at the metrics.
+func microsecondsEach(before, after families) float64 {
+	const name = "controller_runtime_reconcile_time_seconds"
+	took := after.seconds(name, "controller", "glance") - before.seconds(name, "controller", "glance")
+	return took / (after.sum(name, "controller", "glance") - before.sum(name, "controller", "glance")) * 1e6
+}
+
+// leaveAlone demands that nobody writes anything for a while, and measures what the controller needs for that.
+func (c *crowd) leaveAlone(during time.Duration) {
+	c.Helper()
+	c.controller.Stop(c)
+	c.controller = c.start("crowd")
+	c.awaitIdle(*idle)
+	c.awaitManagers()
+	mark, before := env.Mark(c), processorTime(c, c.controller.PID())
+	say("nothing is to happen for %s", during)
+	time.Sleep(during)
+	calls := env.CallsSince(c, mark, harness.Actor{}).Where(inCrowd, harness.Writes)
+	own := env.CallsSince(c, mark, c.controller.Actor).Where(harness.Core, func(call harness.Call) bool { return call.Verb != "watch" })
+	c.goal(fmt.Sprintf("%d objects at rest for %s: requests of the controller", *idle, during), "%.0f", float64(len(own)), nothing)
+	assert.Empty(c, own)
+	events := calls.Where(func(call harness.Call) bool { return call.Resource == "events" })
+	c.goal("  events about them, by anybody", "%.0f", float64(len(events)), nothing)
+	assert.Empty(c, events)
+	c.goal("  writes to them, by anybody", "%.0f", float64(len(calls)), nothing)
+	assert.Empty(c, calls)
+	now, most := resident(c, c.controller.PID())
+	c.goal("  resident memory of the controller", "%.0f MiB", now, 150)
+	c.add("  at most, since its start", "%.0f MiB", most)
+	c.add("  processor time of the controller meanwhile", "%.2f s", (processorTime(c, c.controller.PID()) - before).Seconds())
+}
+
+// failOver lets a second replica take over from one that dies, and a third from one that leaves in good order.
+func (c *crowd) failOver() {
+	c.Helper()
+	heir := c.startReplica("heir")
+	began := time.Now()
+	c.controller.Kill(c)
+	c.change(0, "killed")
+	c.goal("after a crash the other replica acts after", "%.1f s", c.awaitActed(0, "killed").Sub(began).Seconds(), 20)
+	successor := c.startReplica("successor")
+	began = time.Now()
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		heir.Stop(c)
+	}()
+	c.change(1, "left")
+	c.goal("after an orderly end the other replica acts after", "%.1f s", c.awaitActed(1, "left").Sub(began).Seconds(), 3)
+	<-left
+	c.controller = successor
+}
+
+// startReplica runs one more controller and waits until its caches are full.
+func (c *crowd) startReplica(as string) *harness.ControllerProcess {
+	c.Helper()
+	replica := c.start(as)
+	env.Eventually(c, patience, "the replica to be ready", replica.Unready)
+	return replica
+}
+
+// change edits the configuration of the n-th Glance.
+func (c *crowd) change(n int, word string) {
+	c.Helper()
+	g := build.Glance(key(n).Name, build.In(key(n).Namespace))
+	wish := fmt.Appendf(nil, `{"spec":{"extraConfig":{"DEFAULT":{"log_date_format":%q}}}}`, word)
+	require.NoError(c, c.admin.Patch(c.Context(), g, client.RawPatch(types.MergePatchType, wish)))
+}
+
+// awaitActed waits until the change has come to the configuration that pods are given.
+func (c *crowd) awaitActed(n int, word string) (at time.Time) {
+	c.Helper()
+	config := &corev1.ConfigMap{}
+	config.Namespace, config.Name = key(n).Namespace, key(n).Name+"-config"
+	env.Eventually(c, patience, "the change to be acted upon", func(ctx context.Context) string {
+		if err := c.admin.Get(ctx, client.ObjectKeyFromObject(config), config); err != nil {
+			return err.Error()
+		}
+		for _, text := range config.Data {
+			if strings.Contains(text, word) {
+				return ""
+			}
+		}
+		return "not yet"
+	})
+	return time.Now()
+}
