@@ -18,7 +18,7 @@ var controller = []Mutant{
 		Why: "likewise", By: "AnAbortFindsAJob"},
 	{Name: "nothing is asked past the caches", File: "controller/reconcile/observe.go", From: "if !decisive(state, desired, seen.Observed) {", To: "if seen.Confirmed = decisive(state, desired, seen.Observed); true {",
 		Why: "every rule about pods would rest on caches", By: "ContractMeetsNoPod"},
-	{Name: "everything is asked past the caches", File: "controller/reconcile/observe.go", From: "return upgrade.Decide(s, d, o).Step != doubting.Step", To: "return upgrade.Decide(s, d, o).Step != \"\"",
+	{Name: "everything is asked past the caches", File: "controller/reconcile/observe.go", From: "return upgrade.Decide(s, d, o).Step != doubting.Step", To: "return upgrade.Decide(s, d, o).Step != \"\" || doubting.Step == \"\"",
 		Why: "a look at an object at rest would call the API server", In: "controller/reconcile", By: "CallsNobody", Equivalent: ""},
 	{Name: "a pod that has ended is alive", File: "controller/reconcile/observe.go", From: "if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {", To: "if pod.Status.Phase != corev1.PodSucceeded {",
 		Why: "a failed pod that nobody removes would hold contract back for ever", By: "ContractMeetsNoPod"},
