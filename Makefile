@@ -25,7 +25,7 @@ scaled   = $(envtest),kube-scheduler,kwok
 module   = github.com/c5c3/openstack-upgrade
 
 # The experiments with faults that need a real API server.
-disturbed = sweep|walks|views|outage
+disturbed = sweep|walks|views|outage|replay
 
 ##@ See it
 .PHONY: demo
@@ -74,8 +74,13 @@ test-scale: ## A bounded share of what is proven by numbers, on fake nodes; it j
 .PHONY: faults
 faults: ## Every experiment with faults, whole, and a row for each (RUN=… PLAN=… for one plan, SEED=… to repeat what chance did)
 	export KUBEBUILDER_ASSETS FAULTS=whole FAULTS_LINES; KUBEBUILDER_ASSETS=$$($(call binaries,$(envtest))); FAULTS_LINES=$$(mktemp); \
-	failed=0; go test -p 1 -count=1 -v -run '$(RUN)' -timeout 4h ./test/faults/... || failed=1; \
+	failed=0; go test -p 1 -count=1 -v -run '$(RUN)' -timeout 4h ./test/faults/... ./shared/upgrade || failed=1; \
 	echo; cat $$FAULTS_LINES; rm $$FAULTS_LINES; exit $$failed
+
+.PHONY: mutants
+mutants: ## Every deliberate break of the product, and the test that notices (PLAN='a name' for one)
+	export KUBEBUILDER_ASSETS FAULTS=whole; KUBEBUILDER_ASSETS=$$($(call binaries,$(envtest))); \
+	go test -count=1 -v -timeout 4h ./test/faults/mutants
 
 .PHONY: e2e
 e2e: ## The whole walk on the real node, webhook and cert-manager in the path (as root)
@@ -96,8 +101,9 @@ scale: ## A thousand Glances upgraded at once, ten thousand at rest, and a table
 	go test -count=1 -timeout 60m -v ./test/scale -loud -upgrades $(UPGRADES) -idle $(IDLE) -quiet $(QUIET)
 
 .PHONY: fuzz
-fuzz: ## Fuzz the parsers and the decoder of reviews (FUZZTIME=1m each); what is kept lies in testdata/fuzz
-	for target in shared/release:FuzzParse shared/image:FuzzParse shared/image:FuzzReleaseOfTag webhook/admission:FuzzReview; do \
+fuzz: ## Fuzz whatever odd data can enter by (FUZZTIME=1m each); what is kept lies in testdata/fuzz
+	for target in shared/release:FuzzParse shared/image:FuzzParse shared/image:FuzzReleaseOfTag webhook/admission:FuzzReview \
+	    webhook/lint:FuzzManifest shared/api/v1alpha1:FuzzStatus controller/render:FuzzReadRecord certs/serving:FuzzPair; do \
 	  go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) ./$${target%:*}; done
 
 .PHONY: lint

@@ -2,6 +2,9 @@ package upgrade
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -49,7 +52,7 @@ func holes() []hole {
 			d := &o.Deployment
 			d.Unobserved, d.Total, d.Updated, d.Available, d.Outdated = false, d.Replicas, d.Replicas, d.Replicas, nil
 		}), plain, "db-contract of 2026.2 runs while a pod of 2026.1 lives", 15},
-		{"caches are believed", seeing(func(o *Observed) { o.Confirmed = true }), exploration{begins: world{replicas: 1, wish: wish("2026.1", "r:2026.1")}, acts: []interference{upward}, people: 1, stops: 1}, "lives", 28},
+		{"caches are believed", seeing(func(o *Observed) { o.Confirmed = true }), exploration{begins: world{replicas: 1, wish: wish("2026.1", "r:2026.1")}, opens: "rollout", acts: []interference{upward}, people: 1, stops: 1}, "lives", 28},
 		{"a Job that is going is gone", seeing(func(o *Observed) {
 			maps.DeleteFunc(o.Jobs, func(_ Task, job Job) bool { return job.Standing == Leaving })
 		}), aborted, "side by side", 8},
@@ -63,7 +66,7 @@ func holes() []hole {
 		}), exploration{begins: upgraded2026(1), acts: []interference{rebuilt}, people: 1}, "a bad end", 23},
 		{"the release of pods is not seen", seeing(func(o *Observed) { o.Deployment.Release, o.Deployment.Releases = "", nil }), aborted, "db-sync of 2026.1 runs while a pod of 2026.2 lives", 19},
 		{"what the schema is ahead for is forgotten", deciding(func(_ State, _ Desired, _ Observed, got *Decision) { got.Next.Ahead = "" }),
-			exploration{begins: upgradedKeyed(), acts: []interference{turns("r:2026.1")}, people: 1}, "sync of 2026.1 runs on a schema that 2026.2 has expanded", 11},
+			exploration{begins: upgradedKeyed(), opens: keyedOpening, acts: []interference{turns("r:2026.1")}, people: 1}, "sync of 2026.1 runs on a schema that 2026.2 has expanded", 11},
 		{"migrate is left out", deciding(func(_ State, _ Desired, _ Observed, got *Decision) {
 			if got.Next.Phase == Migrating {
 				got.Next.Phase = RollingUpdate
@@ -108,7 +111,14 @@ func TestTheModelFindsEveryKindOfHole(t *testing.T) {
 			m := h.in.by(h.decide)
 			assert.Contains(t, m.problem, h.found)
 			assert.Len(t, m.shortest, h.steps)
-			t.Logf("%d moments: %.100s\n%s", len(m.moments), m.problem, plan(m.shortest))
+			golden := filepath.Join("testdata", "holes", strings.ReplaceAll(h.says, " ", "-")+".plan")
+			got := strings.ReplaceAll(h.in.plan(m.shortest), "; ", "\n") + "\n"
+			if *update {
+				require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
+			}
+			want, err := os.ReadFile(golden)
+			require.NoError(t, err, "write it with: go test ./shared/upgrade -run EveryKindOfHole -update")
+			assert.Equal(t, string(want), got, "if this is meant: go test ./shared/upgrade -run EveryKindOfHole -update")
 		})
 	}
 }

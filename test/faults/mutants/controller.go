@@ -66,7 +66,7 @@ var controller = []Mutant{
 		Why: "pods would start on the configuration of somebody else", In: Integration, By: "NothingIsMadeOnTheConfiguration"},
 	{Name: "the note is never written", File: "controller/reconcile/act.go", From: "render.Merge(seen.deployment, rendered, !upgrade.Noted(s, seen.Observed))", To: "render.Merge(seen.deployment, rendered, false)",
 		Why: "a status lost after an abort would come back in the walk", By: "WhatAnAbortLeaves"},
-	{Name: "a cache that is behind is believed", File: "controller/reconcile/written.go", From: "return err == nil && last.uid == object.GetUID() && number < last.number", To: "return false",
+	{Name: "a cache that is behind is believed", File: "controller/reconcile/written.go", From: "return err == nil && last.uid == object.GetUID() && number < last.number", To: "return err == nil && last.uid == object.GetUID() && number < last.number && false",
 		Why: "the same step would be decided twice while a cache is behind", By: "ACacheThatIsBehind"},
 	{Name: "a stale object is waited for without end", File: "controller/reconcile/reconcile.go", From: "behind && late {", To: "behind && late && false {",
 		Why: "a cache that has stopped would stop the walk without a word", By: "IsShownTooOldForLong"},
@@ -92,7 +92,7 @@ var controller = []Mutant{
 		Why: "a status would be written for every word of a waiting pod", By: "WordsAlone"},
 	{Name: "a pause never grows", File: "controller/reconcile/pace.go", From: "pause: min(2*last.pause, longestPause)", To: "pause: last.pause",
 		Why: "likewise, more slowly", By: "WordsAlone"},
-	{Name: "ready while it rolls", File: "controller/reconcile/record.go", From: "case d.Available >= d.Replicas && (rolled || s.Walking()):", To: "case d.Available >= d.Replicas:",
+	{Name: "ready while it rolls", File: "controller/reconcile/record.go", From: "case d.Available >= d.Replicas && (rolled || s.Walking()):", To: "case d.Available >= d.Replicas && (rolled || s.Walking() || true):",
 		Why: "DeploymentReady would be True before a patch has rolled", By: "ReadyAtRestOnly"},
 	{Name: "a conflict is an error", File: "controller/reconcile/reconcile.go", From: "return err != nil && (apierrors.IsConflict(err) ||", To: "return err != nil && (",
 		Why: "a write that lost a race would be told as trouble and retried with growing pauses", By: "AnEventIsToldOnly"},
@@ -110,4 +110,16 @@ var controller = []Mutant{
 		Why: "the condition would quote a try before the last", By: "TheLastFailure"},
 	{Name: "a suspended Job waits without a word", File: "controller/reconcile/words.go", From: "if job.Spec.Suspend != nil && *job.Spec.Suspend {", To: "if false {",
 		Why: "nobody would know why a walk stands still", In: Integration, By: "BL09ASuspendedJob"},
+}
+
+// replayed are breaks that a schedule of the model must bring to light on the real thing.
+var replayed = []Mutant{
+	{Name: "replayed: pods are not asked for past the caches", File: "controller/reconcile/observe.go", From: "pods, err := list(ctx, r.Live, w)", To: "pods, err := list(ctx, r.Client, w)",
+		Why: "an old pod that a cache does not show would meet the contract", In: Replay, By: "TheModelFound/schedules/caches-are-believed$"},
+	{Name: "replayed: old pods are up to date", File: "controller/reconcile/observe.go", From: "if pod.Annotations[render.AnnotationTemplate] != template {", To: "if false {",
+		Why: "columns would be dropped under old pods that still drain", In: Replay, By: "TheModelFound/schedules/old-pods-are-not-seen$"},
+	{Name: "replayed: our own Job is forgotten", File: "controller/reconcile/observe.go", From: "err == nil && !found && known && left == 0 {\n", To: "err == nil && !found && known && left == 0 {\n\t\t\tr.deleted.forget(w.Namespace, name)\n\t\t} else if false {\n",
+		Why: "two pieces of schema work would run side by side where the cache does not show the first", In: Replay, By: "TheModelFound/schedules/our-own-Job-is-forgotten$"},
+	{Name: "replayed: our own rollout is forgotten", File: "controller/reconcile/act.go", From: "r.rolled.note(client.ObjectKeyFromObject(object), object, r.Now())", To: "_ = object",
+		Why: "after an abort a one-pass sync would run while pods of the target come up that the cache does not show", In: Replay, By: "TheModelFound/schedules/our-own-rollout-is-forgotten$"},
 }

@@ -23,19 +23,23 @@ type Mutant struct {
 	Equivalent string
 }
 
-// Integration is where tests run the real controller against a real API server.
-const Integration = "test/integration"
+// Where tests run the real controller against a real API server: what it does at all, and what it does when a schedule of
+// the model is replayed.
+const (
+	Integration = "test/integration"
+	Replay      = "test/faults/replay"
+)
 
 // All are the mutants, each table sorted by file.
 func All() []Mutant {
-	return slices.Concat(law, planner, controller, rendering, door)
+	return slices.Concat(law, planner, controller, replayed, rendering, door)
 }
 
 // Package is where the tests are that must notice.
 func (m Mutant) Package() string { return cmp.Or(m.In, filepath.Dir(m.File)) }
 
 // Unit tells whether that takes nothing but Go.
-func (m Mutant) Unit() bool { return !strings.HasPrefix(m.Package(), Integration) }
+func (m Mutant) Unit() bool { return !strings.HasPrefix(m.Package(), "test/") }
 
 // Changed is the file of the mutant with the break in it.
 func (m Mutant) Changed(root string) ([]byte, error) {

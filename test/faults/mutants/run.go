@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/c5c3/openstack-upgrade/test/faults/share"
 )
 
 // Verdict is what became of a mutant.
@@ -68,7 +70,7 @@ func Run(ctx context.Context, root, dir string, m Mutant) (Outcome, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-timeout", limit, "-run", m.By, "./"+m.Package())
 	cmd.Dir = root
 	// By GOFLAGS it reaches the go command that a test runs, too.
-	cmd.Env = append(os.Environ(), strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay))
+	cmd.Env = append(os.Environ(), share.Much+"="+m.much(), share.Given+"=", share.Collected+"=", strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay))
 	began := time.Now()
 	said, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
@@ -84,6 +86,14 @@ func Run(ctx context.Context, root, dir string, m Mutant) (Outcome, error) {
 		outcome.Verdict = Killed
 	}
 	return outcome, nil
+}
+
+// much is how much there must be for its tests to choose from.
+func (m Mutant) much() string {
+	if m.Package() == Replay {
+		return "whole"
+	}
+	return ""
 }
 
 // unjudged is what the go command says when no test has seen the mutant.

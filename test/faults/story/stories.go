@@ -172,3 +172,11 @@ func rolloutRepaired() Story {
 			p.Await("the repaired walk to end", p.synced(next))
 		}}
 }
+
+// Told is a story that somebody else tells, of an object that begins with the install of the first release.
+func Told(kind Kind, title string, prepare, tell func(*Play)) Story {
+	return Story{Kind: kind, Title: title, wish: old, prepare: prepare, tell: tell}
+}
+
+// Installed waits until the first release is installed and synced.
+func (p *Play) Installed() { p.t.Helper(); p.Await("the install to end", p.synced(old)) }

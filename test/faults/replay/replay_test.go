@@ -1,0 +1,101 @@
+package replay
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/c5c3/openstack-upgrade/test/faults/history"
+	"github.com/c5c3/openstack-upgrade/test/faults/line"
+	"github.com/c5c3/openstack-upgrade/test/faults/share"
+	"github.com/c5c3/openstack-upgrade/test/faults/story"
+	"github.com/c5c3/openstack-upgrade/test/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// few is how many schedules the bounded share has.
+const few = 2
+
+// schedules are those that the model found for planners with a hole, by name.
+func schedules(t testing.TB) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("../../../shared/upgrade/testdata/holes/*.plan")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	all := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		all[strings.TrimSuffix(filepath.Base(file), ".plan")] = strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "; ")
+	}
+	return all
+}
+
+func TestTheProductSurvivesWhatTheModelFoundForPlannersWithAHole(t *testing.T) {
+	all := schedules(t)
+	switch plan := share.Plan(); {
+	case plan != "" && all[plan] != "":
+		all = map[string]string{plan: all[plan]}
+	case plan != "":
+		all = map[string]string{"the plan that was given": plan}
+	case !share.Whole():
+		random := rand.New(rand.NewPCG(share.Seed(t), 0))
+		for len(all) > few {
+			for name := range all {
+				if random.IntN(2) == 0 && len(all) > few {
+					delete(all, name)
+				}
+			}
+		}
+	}
+	env, began := harness.Shared(t), time.Now()
+	told, as := history.Follow(t, env), env.ControllerConfig(t)
+	result := line.Result{Name: "schedules of the model, replayed"}
+	var run, passed atomic.Int32
+	t.Run("schedules", func(t *testing.T) {
+		for name, text := range all {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				defer func() {
+					if run.Add(1); !t.Failed() {
+						passed.Add(1)
+					}
+				}()
+				plan, err := parse(text)
+				require.NoError(t, err)
+				outcome, _ := of(t, text, plan).Live(t, story.Open(t, env, told, as), "i1x", nil)
+				for _, broken := range outcome.Broken {
+					t.Errorf("%s", broken)
+				}
+				if t.Failed() {
+					t.Logf("again: make faults RUN=TheModelFound PLAN='%s'\nthe whole history:\n%s", text, outcome.Told)
+				}
+			})
+		}
+	})
+	result.Plans, result.Passed, result.Took = int(run.Load()), int(passed.Load()), time.Since(began)
+	result.Print()
+}
+
+func TestAPlanIsReadAndNonsenseIsNot(t *testing.T) {
+	plan, err := parse("install; ask for 2026.2 with r:2026.2-p1; write create jobs images-db-expand 1, update glances/status images 2; kill after: create jobs images-db-migrate 1; job db-expand runs; freeze own; pod of r:2026.1 is gone; rollout")
+	require.NoError(t, err)
+	assert.Len(t, plan, 8)
+	assert.Equal(t, "2026.2-p1", plan[1].tag())
+	points, err := plan[2].points()
+	require.NoError(t, err)
+	assert.Equal(t, "[create jobs images-db-expand 1 update glances/status images 2]", fmt.Sprint(points))
+	_, err = parse("install; dance")
+	assert.ErrorContains(t, err, `"dance" is no statement: it must begin with one of`)
+	_, err = statement{write, "create jobs"}.points()
+	assert.Error(t, err)
+}

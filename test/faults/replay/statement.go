@@ -1,0 +1,75 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/c5c3/openstack-upgrade/test/faults/wire"
+)
+
+// deed is what a statement is about.
+type deed string
+
+const (
+	install   deed = "install" // and wait until it is done
+	ask       deed = "ask for"
+	write     deed = "write"
+	kill      deed = "kill after:"
+	job       deed = "job"
+	freeze    deed = "freeze"
+	thaw      deed = "thaw"
+	clean     deed = "finished Jobs are deleted"
+	lose      deed = "the status is lost"
+	rollout   deed = "rollout" // comes by itself
+	pod       deed = "pod of"
+	configure deed = "the configuration changes"
+	pause     deed = "pause" // cannot be brought about from outside
+	restart   deed = "kill"
+)
+
+var deeds = []deed{install, ask, write, kill, job, freeze, thaw, clean, lose, rollout, pod, configure, pause, restart}
+
+// statement is one part of a plan.
+type statement struct {
+	deed deed
+	rest string
+}
+
+func (s statement) String() string { return strings.TrimSpace(string(s.deed) + " " + s.rest) }
+
+// parse reads a plan: statements between semicolons.
+func parse(plan string) ([]statement, error) {
+	var all []statement
+	for _, text := range strings.Split(plan, ";") {
+		text = strings.TrimSpace(text)
+		at := slices.IndexFunc(deeds, func(d deed) bool { return text == string(d) || strings.HasPrefix(text, string(d)+" ") })
+		if at < 0 {
+			return nil, fmt.Errorf("%q is no statement: it must begin with one of %q", text, deeds)
+		}
+		all = append(all, statement{deeds[at], strings.TrimSpace(strings.TrimPrefix(text, string(deeds[at])))})
+	}
+	return all, nil
+}
+
+// points are the writes that a statement speaks of.
+func (s statement) points() (all []wire.Point, err error) {
+	for _, text := range strings.Split(s.rest, ", ") {
+		if text == "" {
+			continue
+		}
+		point, err := wire.ParsePoint(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s, err)
+		}
+		all = append(all, point)
+	}
+	return all, nil
+}
+
+// tag is that of the image that a statement speaks of.
+func (s statement) tag() string {
+	_, tag, _ := strings.Cut(s.rest, "r:")
+	tag, _, _ = strings.Cut(tag, " ")
+	return tag
+}
