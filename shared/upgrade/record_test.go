@@ -111,3 +111,11 @@ func TestAnAbortThatCameTooLateIsNotTakenForAPatchWhenTheStatusIsLostAsWell(t *t
 	assert.Equal(t, ImageReleaseMismatch, rejection.Reason)
 	assert.Contains(t, rejection.Message, "image r@sha256:a is on record with another release", "it was no upgrade's target")
 }
+
+func TestAnImageThatWasGivenUpOnceMayFollowAsAPatchAfterThePromotion(t *testing.T) {
+	s := upgrading(Contracting)
+	s.AbortedImage = "r:next" // a build of 2026.2 that was tried first, and aborted
+	got := Decide(s, wish("2026.2", "r:2026.2"), Observed{Jobs: map[Task]Job{Contract: {Standing: Current, Progress: Complete}}})
+	require.Equal(t, installed("2026.2", "r:2026.2"), got.Next)
+	assert.Nil(t, Check(got.Next, wish("2026.2", "r:next")))
+}
