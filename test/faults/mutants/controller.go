@@ -120,6 +120,4 @@ var replayed = []Mutant{
 		Why: "columns would be dropped under old pods that still drain", In: Replay, By: "TheModelFound/schedules/old-pods-are-not-seen$"},
 	{Name: "replayed: our own Job is forgotten", File: "controller/reconcile/observe.go", From: "err == nil && !found && known && left == 0 {\n", To: "err == nil && !found && known && left == 0 {\n\t\t\tr.deleted.forget(w.Namespace, name)\n\t\t} else if false {\n",
 		Why: "two pieces of schema work would run side by side where the cache does not show the first", In: Replay, By: "TheModelFound/schedules/our-own-Job-is-forgotten$"},
-	{Name: "replayed: our own rollout is forgotten", File: "controller/reconcile/act.go", From: "r.rolled.note(client.ObjectKeyFromObject(object), object, r.Now())", To: "_ = object",
-		Why: "after an abort a one-pass sync would run while pods of the target come up that the cache does not show", In: Replay, By: "TheModelFound/schedules/our-own-rollout-is-forgotten$"},
 }

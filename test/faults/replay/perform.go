@@ -18,8 +18,8 @@ import (
 	"github.com/c5c3/openstack-upgrade/test/harness"
 )
 
-// patience is how long something is waited for that need not come.
-const patience = 4 * time.Second
+// patience is how long something is waited for that need not come: longer than the controller waits after a deletion.
+const patience = 8 * time.Second
 
 // performance is one plan on its way.
 type performance struct {
