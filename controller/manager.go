@@ -26,8 +26,14 @@ import (
 	"github.com/c5c3/openstack-upgrade/controller/reconcile"
 	"github.com/c5c3/openstack-upgrade/controller/render"
 	"github.com/c5c3/openstack-upgrade/controller/service"
+	"github.com/c5c3/openstack-upgrade/controller/shelf"
 	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
+	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 )
+
+// retryPeriod is how often the lease is asked for, or renewed: a replica that waits takes over from one that leaves in
+// good order within that.
+const retryPeriod = time.Second
 
 // lease is the name of the leader election lock and of the event source.
 const lease = "openstack-upgrade-controller"
@@ -39,9 +45,16 @@ func run(ctx context.Context, config *rest.Config, o options, log logr.Logger) e
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return fmt.Errorf("register API types: %w", err)
 	}
+	kept := shelf.New(scheme, render.LabelInstance, render.LabelComponent, components()...)
+	retry := retryPeriod
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Logger: log,
-		Cache:                         scopedCache(o),
+		Cache: scopedCache(o, kept),
+		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
+			options.Cache.Reader = shelf.Reader{Shelf: kept}
+			return client.New(config, options)
+		},
+		RetryPeriod:                   &retry,
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.healthAddress,
 		LeaderElection:                o.leaderElect,
@@ -57,13 +70,16 @@ func run(ctx context.Context, config *rest.Config, o options, log logr.Logger) e
 	}
 	meter := metrics.New(registry.Registry, version, time.Now())
 	for _, s := range service.All() {
-		r := &reconcile.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder(lease), Service: s, Meter: meter, Now: time.Now}
+		r := &reconcile.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder(lease), Service: s, Meter: meter, Now: time.Now, Versions: kept}
 		if err := r.Setup(mgr, reconcile.Options{Concurrency: o.concurrency, MaxBackoff: o.maxBackoff}); err != nil {
 			return err
 		}
 	}
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced(mgr.GetCache()))); err != nil {
 		return fmt.Errorf("set up health checks: %w", err)
+	}
+	if err := mgr.Add(tidier{}); err != nil {
+		return fmt.Errorf("set up the manager: %w", err)
 	}
 	return work(ctx, mgr)
 }
@@ -109,17 +125,24 @@ func work(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// scopedCache keeps only what carries our label, and of pods only what is
-// looked at.
-func scopedCache(o options) cache.Options {
+// components are what children of ours are for.
+func components() []string {
+	found := []string{render.ComponentAPI}
+	for _, task := range upgrade.Tasks {
+		found = append(found, string(task))
+	}
+	return found
+}
+
+// scopedCache keeps only what carries our label, and that on the shelf.
+func scopedCache(o options, kept *shelf.Shelf) cache.Options {
 	mine := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{render.LabelManagedBy: render.ManagedBy})}
-	pods := mine
-	pods.Transform = slim
 	options := cache.Options{
 		SyncPeriod:       &o.resyncPeriod,
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: kept.Pack,
+		NewInformer:      kept.Informer,
 		ByObject: map[client.Object]cache.ByObject{
-			&batchv1.Job{}: mine, &appsv1.Deployment{}: mine, &corev1.Service{}: mine, &corev1.ConfigMap{}: mine, &corev1.Pod{}: pods,
+			&batchv1.Job{}: mine, &appsv1.Deployment{}: mine, &corev1.Service{}: mine, &corev1.ConfigMap{}: mine, &corev1.Pod{}: mine,
 		},
 	}
 	if len(o.watchNamespaces) > 0 {
@@ -145,21 +168,6 @@ func fillCaches(ctx context.Context, c cache.Cache) error {
 		}
 	}
 	return nil
-}
-
-// slim drops from a pod what nobody here reads.
-func slim(object any) (any, error) {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return object, nil
-	}
-	pod.ManagedFields = nil
-	containers := make([]corev1.Container, 0, len(pod.Spec.Containers))
-	for _, container := range pod.Spec.Containers {
-		containers = append(containers, corev1.Container{Name: container.Name, Image: container.Image})
-	}
-	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, Containers: containers}
-	return pod, nil
 }
 
 // synced is not ready before every cache has been filled once.

@@ -37,7 +37,11 @@ type Reconciler struct {
 	Meter Meter
 	// Now tells the time.
 	Now func() time.Time
+	// Versions, if there is one, spares looks at objects that are as they were.
+	Versions Versions
 
+	sample  client.Object // an empty object of the kind
+	rests   rests
 	pace    pace
 	written written // of the objects themselves
 	rolled  written // of their Deployments
@@ -74,6 +78,10 @@ const (
 
 // Reconcile takes one step for one object.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	print := r.print(request.NamespacedName)
+	if r.rests.same(request.NamespacedName, print, r.Now()) {
+		return ctrl.Result{}, nil
+	}
 	object, err := r.load(ctx, request)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -131,7 +139,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if decision.Retry {
 		return ctrl.Result{}, failure{decision.Database}
 	}
-	return ctrl.Result{RequeueAfter: sooner(again, pause)}, nil
+	result := ctrl.Result{RequeueAfter: sooner(again, pause)}
+	if result.IsZero() && decision.Step == upgrade.Wait && decision.Database.Ready && !state.Walking() && !seen.Confirmed {
+		// Nothing is due, and nothing but the caches was asked.
+		r.rests.note(request.NamespacedName, print, r.Now())
+	}
+	return result, nil
 }
 
 // load gives the object, or nil when there is nothing to do for it: its
@@ -142,6 +155,7 @@ func (r *Reconciler) load(ctx context.Context, request ctrl.Request) (service.Ob
 		if apierrors.IsNotFound(err) {
 			r.pace.forget(request.NamespacedName)
 			r.written.forget(request.NamespacedName)
+			r.rests.forget(request.NamespacedName)
 			r.rolled.forget(request.NamespacedName)
 			r.Meter.Gone(r.Service.Kind, request.Namespace, request.Name)
 			return nil, nil

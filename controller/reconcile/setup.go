@@ -36,6 +36,7 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, options Options) error {
 	if r.Now == nil {
 		r.Now = time.Now
 	}
+	r.sample = r.Service.New()
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(r.Service.Name).
 		For(r.Service.New()).

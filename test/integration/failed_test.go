@@ -121,6 +121,7 @@ func TestBL07NoDeadlineIsSetUnlessAskedFor(t *testing.T) {
 func TestOnlyCompleteAndFailedWithStatusTrueAreFinal(t *testing.T) {
 	s := expanding(t, func(s *scene) { s.script(upgrade.Expand, harness.Hang()) })
 	s.awaitPod(upgrade.Expand, "to run", runs)
+	s.await("the expansion to be reported", says(upgrade.ExpandInProgress))
 	s.Eventually(t, harness.Patience, "conditions that mean nothing to be written", func(ctx context.Context) string {
 		job := s.job(upgrade.Expand)
 		job.Status.Conditions = append(job.Status.Conditions,

@@ -2,17 +2,20 @@ package scale
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,45 +83,85 @@ func specimenOf(t testing.TB, env *harness.Env, key client.ObjectKey) specimen {
 func (s specimen) copyTo(t testing.TB, env *harness.Env, keys []client.ObjectKey, ip func() string) {
 	t.Helper()
 	from := client.ObjectKeyFromObject(s.glance)
-	ours := s.hashes(s.glance)
+	words := append([]string{from.Name, from.Namespace}, s.uids...)
+	words = append(words, s.hashes(s.glance)...)
+	forms := make([]form, len(s.entries))
+	for i, e := range s.entries {
+		forms[i] = formOf(string(e.value), words)
+	}
 	var puts []entry
+	var all errgroup.Group
+	all.SetLimit(4)
 	flush := func() {
-		put(t, env, puts)
+		batch := puts
 		puts = nil
+		all.Go(func() error { return ask(t.Context(), env, "txn", putting(batch), &struct{}{}) })
 	}
 	for _, to := range keys {
 		require.Len(t, to.Name, len(from.Name))
 		require.Len(t, to.Namespace, len(from.Namespace))
-		changes := []string{from.Name, to.Name, from.Namespace, to.Namespace}
-		for _, uid := range s.uids {
-			changes = append(changes, uid, uuid.NewString())
+		changed := []string{to.Name, to.Namespace}
+		for range s.uids {
+			changed = append(changed, uuid.NewString())
 		}
 		copied := s.glance.DeepCopy()
 		copied.Namespace, copied.Name = to.Namespace, to.Name
-		for i, hash := range s.hashes(copied) {
-			changes = append(changes, ours[i], hash)
-		}
-		replacer := strings.NewReplacer(changes...)
+		changed = append(changed, s.hashes(copied)...)
 		if len(puts)+len(s.entries)+2 > mostPuts {
 			flush()
 		}
-		for _, e := range s.entries {
-			puts = append(puts, entry{replacer.Replace(e.key), []byte(replacer.Replace(string(e.value)))})
+		renamed := strings.NewReplacer(from.Name, to.Name, from.Namespace, to.Namespace)
+		for i, e := range s.entries {
+			puts = append(puts, entry{renamed.Replace(e.key), forms[i].with(changed)})
 		}
-		puts = append(puts, s.addressed(t, replacer, to, ip())...)
+		puts = append(puts, s.addressed(t, words, changed, to, ip())...)
 	}
 	flush()
+	require.NoError(t, all.Wait())
+}
+
+// form is a text with gaps: what stands before each gap, and which word goes into it. The last has no word.
+type form []gap
+
+type gap struct {
+	before string
+	word   int
+}
+
+func formOf(text string, words []string) (f form) {
+	for from, i := 0, 0; ; i++ {
+		if i == len(text) {
+			return append(f, gap{text[from:], -1})
+		}
+		word := slices.IndexFunc(words, func(word string) bool { return strings.HasPrefix(text[i:], word) })
+		if word >= 0 {
+			f = append(f, gap{text[from:i], word})
+			from = i + len(words[word])
+			i = from - 1
+		}
+	}
+}
+
+// with fills the gaps.
+func (f form) with(words []string) (text []byte) {
+	for _, part := range f {
+		text = append(text, part.before...)
+		if part.word >= 0 {
+			text = append(text, words[part.word]...)
+		}
+	}
+	return text
 }
 
 // addressed are the Service of a copy and the claim on its IP.
-func (s specimen) addressed(t testing.TB, replacer *strings.Replacer, to client.ObjectKey, ip string) []entry {
+func (s specimen) addressed(t testing.TB, words, changed []string, to client.ObjectKey, ip string) []entry {
 	t.Helper()
 	write := func(object client.Object, kind metav1.TypeMeta, key string) entry {
 		object.SetResourceVersion("")
 		text, err := json.Marshal(object)
 		require.NoError(t, err)
 		var fields map[string]any
-		require.NoError(t, json.Unmarshal([]byte(replacer.Replace(string(text))), &fields))
+		require.NoError(t, json.Unmarshal(formOf(string(text), words).with(changed), &fields))
 		fields["apiVersion"], fields["kind"] = kind.APIVersion, kind.Kind
 		text, err = json.Marshal(fields)
 		require.NoError(t, err)
@@ -155,7 +198,7 @@ func stored(t testing.TB, env *harness.Env, key string) []entry {
 	var answer struct {
 		Kvs []struct{ Key, Value string } `json:"kvs"`
 	}
-	ask(t, env, "range", question, &answer)
+	require.NoError(t, ask(t.Context(), env, "range", question, &answer))
 	var found []entry
 	for _, kv := range answer.Kvs {
 		key, err := base64.StdEncoding.DecodeString(kv.Key)
@@ -167,29 +210,37 @@ func stored(t testing.TB, env *harness.Env, key string) []entry {
 	return found
 }
 
-func put(t testing.TB, env *harness.Env, entries []entry) {
-	t.Helper()
+func putting(entries []entry) any {
 	var success []any
 	for _, e := range entries {
 		success = append(success, map[string]any{"requestPut": map[string]any{"key": []byte(e.key), "value": e.value}})
 	}
-	ask(t, env, "txn", map[string]any{"success": success}, &struct{}{})
+	return map[string]any{"success": success}
 }
 
 // ask speaks to etcd by the JSON form of its API.
-func ask(t testing.TB, env *harness.Env, deed string, question, answer any) {
-	t.Helper()
+func ask(ctx context.Context, env *harness.Env, deed string, question, answer any) error {
 	text, err := json.Marshal(question)
-	require.NoError(t, err)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, env.Etcd()+"/v3/kv/"+deed, bytes.NewReader(text))
-	require.NoError(t, err)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, env.Etcd()+"/v3/kv/"+deed, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
 	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
+	if err != nil {
+		return err
+	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, response.StatusCode, "etcd answers %s: %s", deed, body)
-	require.NoError(t, json.Unmarshal(body, answer))
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("etcd answers %s: %s: %s", deed, response.Status, body)
+	}
+	return json.Unmarshal(body, answer)
 }
 
 // addresses gives every Service of a copy an IP of its own, out of a part of the range that is far from crowded.
