@@ -21,9 +21,10 @@ func TestBL19AnObjectThatIsDeletedInMidWalkTakesItsChildrenAlongAndNothingIsMade
 	s, _ := rolling(t)
 	s.awaitPod(upgrade.Migrate, "to run", runs)
 	require.Empty(t, s.now().Finalizers)
+	children := append(s.children(), s.job(upgrade.Migrate))
 	mark := s.Mark(t)
 	require.NoError(t, s.Client.Delete(t.Context(), s.now()))
-	for _, child := range append(s.children(), s.job(upgrade.Migrate)) {
+	for _, child := range children {
 		harness.AwaitGone(t, s.Env, child)
 	}
 	s.awaitNoPod("")
