@@ -231,7 +231,7 @@ func TestMergeWritesOnlyWhatIsRendered(t *testing.T) {
 }
 
 func TestRecordIsReadBack(t *testing.T) {
-	s := upgrade.State{Installed: "2026.1", InstalledImage: "r:1", Target: "2026.2", TargetImage: "r:2", Phase: upgrade.RollingUpdate, AbortedImage: "r:0", Attempt: 4, ContractBegun: true}
+	s := upgrade.State{Installed: "2026.1", InstalledImage: "r:1", Target: "2026.2", TargetImage: "r:2", Phase: upgrade.RollingUpdate, AbortedImage: "r:0", Ahead: "2026.2", Attempt: 4, ContractBegun: true}
 	got, ok := render.ReadRecord(render.Record(s))
 	assert.True(t, ok)
 	assert.Equal(t, s, got)

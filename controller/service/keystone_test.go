@@ -85,6 +85,9 @@ func TestACommandPatchesWhatTheKindHas(t *testing.T) {
 	assert.Equal(t, `kubectl patch keystone identity -n openstack --type=merge -p '{"spec":{"image":{"tag":"2026.2"}}}'`, service.Keystone().Command(k, forward))
 	k.Spec.Image.Digest = "sha256:a"
 	assert.Contains(t, service.Keystone().Command(k, forward), `{"digest":null,"tag":"2026.2"}`)
+	hostile := forward
+	hostile.Image.Tag = "2026.2'$(id)'"
+	assert.Contains(t, service.Keystone().Command(k, hostile), `"tag":"2026.2'\''$(id)'\''"`, "it can be pasted whatever is in it")
 	g := build.Glance("images", build.In("openstack"))
 	forward.Image.Repository = build.DefaultRepository
 	assert.Equal(t, `kubectl patch glance images -n openstack --type=merge -p '{"spec":{"image":{"tag":"2026.2"},"openStackRelease":"2026.2"}}'`, service.Glance().Command(g, forward))

@@ -194,6 +194,8 @@ func TestAFailureIsToldOncePerGenerationAndKeepsBeingRetried(t *testing.T) {
 	assert.True(t, second.Retry)
 	held := Decide(installed("2026.1", "r:2026.1"), wish("2026.1", "r:2026.2"), Observed{})
 	assert.False(t, held.Retry, "a mismatch waits quietly")
+	refused := Decide(installed("2026.2", "r:2026.2"), wish("2026.1", "r:2026.1"), Observed{})
+	assert.True(t, refused.Retry, "any other refusal is an error of the queue")
 }
 
 func TestReadinessDoesNotFlapAroundTheSyncAfterAnUpgrade(t *testing.T) {

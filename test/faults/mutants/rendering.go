@@ -36,7 +36,7 @@ var rendering = []Mutant{
 		Why: "a lost status could not be recovered", By: "TheNoteIsWritten"},
 	{Name: "labels that are gone stay gone", File: "controller/render/deployment.go", From: "if live.Labels[key] != value {", To: "if false {",
 		Why: "the caches would lose sight of our own objects", By: "MergeWritesOnly"},
-	{Name: "pods end at once", File: "controller/render/deployment.go", From: "return max(grace-drain-2, 1)", To: "return grace",
+	{Name: "pods end at once", File: "controller/render/deployment.go", From: "return max(grace-drain-2, 1)", To: "return grace + 0*drain",
 		Why: "requests would be cut off when a pod ends", In: "controller/service", By: "LosesNoRequest"},
 	{Name: "pods do not drain", File: "controller/render/deployment.go", From: "return grace, min(drainSeconds, grace/6)", To: "return grace, 0",
 		Why: "requests would meet a pod that has stopped", In: "controller/service", By: "LosesNoRequest"},
