@@ -119,3 +119,9 @@ func TestAnImageThatWasGivenUpOnceMayFollowAsAPatchAfterThePromotion(t *testing.
 	require.Equal(t, installed("2026.2", "r:2026.2"), got.Next)
 	assert.Nil(t, Check(got.Next, wish("2026.2", "r:next")))
 }
+
+func TestAnotherDigestBesideANameIsWalkedToAndNotJustNamed(t *testing.T) {
+	s := installed(Unnamed, "r@sha256:a")
+	assert.Equal(t, Steady, Decide(s, byTag(s, "r:2026.1@sha256:a"), Observed{}).Next.Phase, "it is what is installed")
+	assert.Equal(t, Expanding, Decide(s, byTag(s, "r:2026.1@sha256:b"), Observed{}).Next.Phase)
+}

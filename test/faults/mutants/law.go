@@ -63,5 +63,5 @@ var law = []Mutant{
 	{Name: "the target's digest is unknown", File: "shared/upgrade/tagged.go", From: "case s.Walking() && runs(s.TargetImage, ref):", To: "case false:",
 		Why: "a walk to a digest could not go on", By: "AWishByTag"},
 	{Name: "a name for any digest", File: "shared/upgrade/tagged.go", From: "ref.Digest != \"\" && ref.Digest == d.Image.Digest", To: "ref.Digest != \"\" && d.Image.Digest != \"\"",
-		Why: "another digest beside a tag would be recorded without a walk", By: "TheTableOfAdmissionByTag|AWishByTag|WholeWalks"},
+		Why: "another digest beside a tag would be recorded without a walk", By: "AnotherDigestBesideAName"},
 }
