@@ -18,7 +18,8 @@ import (
 // Verdict is what became of a mutant.
 type Verdict string
 
-// The verdicts. Broken is none about the tests: the mutant does not compile, or names tests that do not exist.
+// The verdicts. Broken is none about the tests: the mutant does not compile, names tests that do not exist, or something
+// else than a test has failed.
 const (
 	Killed   Verdict = "killed"
 	Survived Verdict = "survived"
@@ -78,7 +79,7 @@ func Run(ctx context.Context, root, dir string, m Mutant) (Outcome, error) {
 	}
 	outcome := Outcome{Mutant: m, Said: string(said), Took: time.Since(began), Killers: failed(string(said))}
 	switch {
-	case unjudged.Match(said):
+	case unjudged.Match(said), err != nil && len(outcome.Killers) == 0:
 		outcome.Verdict = Broken
 	case err == nil:
 		outcome.Verdict = Survived
