@@ -114,10 +114,6 @@ var controller = []Mutant{
 
 // replayed are breaks that a schedule of the model must bring to light on the real thing.
 var replayed = []Mutant{
-	{Name: "replayed: pods are not asked for past the caches", File: "controller/reconcile/observe.go", From: "pods, err := list(ctx, r.Live, w)", To: "pods, err := list(ctx, r.Client, w)",
-		Why: "an old pod that a cache does not show would meet the contract", In: Replay, By: "TheModelFound/schedules/pods-are-never-shown$"},
 	{Name: "replayed: old pods are up to date", File: "controller/reconcile/observe.go", From: "if pod.Annotations[render.AnnotationTemplate] != template {", To: "if false {",
 		Why: "columns would be dropped under old pods that still drain", In: Replay, By: "TheModelFound/schedules/old-pods-are-not-seen$"},
-	{Name: "replayed: our own Job is forgotten", File: "controller/reconcile/observe.go", From: "err == nil && !found && known && left == 0 {\n", To: "err == nil && !found && known && left == 0 {\n\t\t\tr.deleted.forget(w.Namespace, name)\n\t\t} else if false {\n",
-		Why: "two pieces of schema work would run side by side where the cache does not show the first", In: Replay, By: "TheModelFound/schedules/our-own-Job-is-forgotten$"},
 }
