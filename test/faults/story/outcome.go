@@ -105,11 +105,12 @@ func ran(told []history.Moment) (all []string) {
 	return all
 }
 
-// served lists the images of the Deployment.
+// served lists the images of the Deployment, and each again if it was made anew: then nothing served for a while.
 func served(told []history.Moment) (images []string) {
+	var last types.UID
 	for _, m := range told {
-		if m.Serving != nil && (len(images) == 0 || images[len(images)-1] != m.Serving.Image) {
-			images = append(images, m.Serving.Image)
+		if m.Serving != nil && (last != m.UID || images[len(images)-1] != m.Serving.Image) {
+			last, images = m.UID, append(images, m.Serving.Image)
 		}
 	}
 	return images

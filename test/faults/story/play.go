@@ -10,6 +10,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,12 +23,12 @@ import (
 
 const (
 	// bound is how long anything may take that is waited for: far more than it does on a machine that does a dozen
-	// stories at a time.
-	bound = 2 * time.Minute
+	// stories at a time, and something else besides.
+	bound = 4 * time.Minute
 	// silence is how long the controller must have written nothing for a story to be over.
 	silence = 2 * time.Second
-	// glimpse is the time between two looks.
-	glimpse = 50 * time.Millisecond
+	// glimpse is the time between two looks: a dozen stories look at one API server.
+	glimpse = 200 * time.Millisecond
 	// alias stands for the name of the object in everything that is compared or planned.
 	alias = "images"
 )
@@ -73,7 +74,7 @@ func (p *Play) create() {
 	}
 	o := p.made(p.NS, p.Name)
 	p.ask(o, p.wish)
-	p.Create(p.t, o)
+	p.surely("create the "+p.Kind.Kind, func(ctx context.Context) error { return p.Client.Create(ctx, o) })
 	if p.from.Installed == "" {
 		return
 	}
@@ -150,9 +151,7 @@ func (p *Play) Now() Object {
 	p.t.Helper()
 	p.tend(p.t)
 	o := p.Empty()
-	if err := p.Client.Get(p.t.Context(), p.key(), o); err != nil {
-		p.t.Fatalf("read the %s: %v", p.Kind.Kind, err)
-	}
+	p.surely("read the "+p.Kind.Kind, func(ctx context.Context) error { return p.Client.Get(ctx, p.key(), o) })
 	if p.Look != nil {
 		p.Look(o)
 	}
@@ -197,9 +196,7 @@ func (p *Play) Ask(release string) {
 	before := p.Now()
 	after := before.DeepCopyObject().(Object)
 	p.ask(after, release)
-	if err := p.Client.Patch(p.t.Context(), after, client.MergeFrom(before)); err != nil {
-		p.t.Fatalf("ask for %s: %v", release, err)
-	}
+	p.surely("ask for "+release, func(ctx context.Context) error { return p.Client.Patch(ctx, after, client.MergeFrom(before)) })
 }
 
 // Script tells how the pods of a component behave; image may be the end of theirs.
@@ -215,12 +212,8 @@ func (p *Play) podsOf(component, image string) harness.Pods {
 // Job is that of a task; nil if there is none.
 func (p *Play) Job(task upgrade.Task) *batchv1.Job {
 	p.t.Helper()
-	job := &batchv1.Job{}
-	err := p.Client.Get(p.t.Context(), client.ObjectKey{Namespace: p.NS, Name: v1alpha1.JobName(p.Name, task)}, job)
-	switch {
-	case client.IgnoreNotFound(err) != nil:
-		p.t.Fatalf("read the Job of %s: %v", task, err)
-	case err != nil:
+	job, there := read[*batchv1.Job](p, v1alpha1.JobName(p.Name, task))
+	if !there {
 		return nil
 	}
 	return job
@@ -229,8 +222,25 @@ func (p *Play) Job(task upgrade.Task) *batchv1.Job {
 // Retry deletes a Job, as the user does who has repaired what it failed of.
 func (p *Play) Retry(task upgrade.Task) {
 	p.t.Helper()
-	if err := p.Client.Delete(p.t.Context(), p.Job(task), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-		p.t.Fatalf("delete the Job of %s: %v", task, err)
+	job := p.Job(task)
+	p.surely("delete the Job of "+string(task), func(ctx context.Context) error {
+		return client.IgnoreNotFound(p.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &job.UID}))
+	})
+}
+
+// surely does what only a machine that is too busy keeps from being done. An answer of the API server is final.
+func (p *Play) surely(what string, deed func(context.Context) error) {
+	p.t.Helper()
+	for deadline, tried := time.Now().Add(bound), false; ; time.Sleep(glimpse) {
+		err := deed(p.t.Context())
+		busy := apierrors.ReasonForError(err) == metav1.StatusReasonUnknown || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
+		switch {
+		case err == nil, tried && apierrors.IsAlreadyExists(err):
+			return
+		case !busy || time.Now().After(deadline):
+			p.t.Fatalf("%s: %v", what, err)
+		}
+		tried = true
 	}
 }
 
@@ -308,12 +318,14 @@ func outcomeOf(job *batchv1.Job) batchv1.JobConditionType {
 	return ""
 }
 
+// read gives an object by its name, and whether there is one.
 func read[T client.Object](p *Play, name string) (found T, there bool) {
 	p.t.Helper()
-	found = reflect.New(reflect.TypeOf(found).Elem()).Interface().(T)
-	err := p.Client.Get(p.t.Context(), client.ObjectKey{Namespace: p.NS, Name: name}, found)
-	if client.IgnoreNotFound(err) != nil {
-		p.t.Fatalf("read %T %s: %v", found, name, err)
-	}
-	return found, err == nil
+	p.surely("read "+name, func(ctx context.Context) error {
+		found = reflect.New(reflect.TypeOf(found).Elem()).Interface().(T)
+		err := p.Client.Get(ctx, client.ObjectKey{Namespace: p.NS, Name: name}, found)
+		there = err == nil
+		return client.IgnoreNotFound(err)
+	})
+	return found, there
 }

@@ -46,6 +46,8 @@ func tale() []history.Moment {
 func TestWhatRanIsWhatPodsCameToRunAndWhatServedIsEachImageInTurn(t *testing.T) {
 	assert.Equal(t, []string{"db-expand on r:2026.2: run expand", "db-migrate on r:2026.2: run migrate"}, ran(tale()))
 	assert.Equal(t, []string{"r:2026.1", "r:2026.2"}, served(tale()))
+	anew := append(tale(), history.Moment{UID: "another", Serving: &history.Serving{Image: "r:2026.2"}})
+	assert.Equal(t, []string{"r:2026.1", "r:2026.2", "r:2026.2"}, served(anew), "made anew, it did not serve for a while")
 }
 
 func TestAnOutcomeDiffersByWhatRanWhatServedAndTheEnd(t *testing.T) {

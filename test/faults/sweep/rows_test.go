@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -16,46 +17,44 @@ var experiments = map[wire.Deed]string{
 	wire.Conflict: "1, 5, 50 conflicts at each update",
 }
 
-// rows are the results, in the order in which experiments began.
+// rows are the results by the names of experiments.
 type rows struct {
 	order []string
-	all   map[string]*row
+	all   map[string]*line.Result
+	// failed is how many plans of all did.
+	failed int
 }
 
-type row struct {
-	line.Result
-	began, ended time.Time
-}
-
-func (r *rows) add(p plan, began, ended time.Time, failed bool) {
-	name := experiments[p.fault.Deed]
-	if share.Whole() {
+// add counts a plan. What it took is its share of the time that all took: many are run side by side.
+func (r *rows) add(p plan, took time.Duration, failed bool) {
+	name := experiments[p.faults[0].Deed]
+	switch {
+	case len(p.faults) > 1:
+		name = "crash, and again at a write that only the first brought"
+	case share.Whole():
 		name += ", " + p.Story.String()
 	}
 	if r.all == nil {
-		r.all = map[string]*row{}
+		r.all = map[string]*line.Result{}
 	}
 	found := r.all[name]
 	if found == nil {
-		found = &row{Result: line.Result{Name: name}, began: began}
+		found = &line.Result{Name: name}
 		r.all[name], r.order = found, append(r.order, name)
 	}
 	found.Plans++
-	if !failed {
-		found.Passed++
+	found.Took += took / lanes
+	if failed {
+		r.failed++
+		return
 	}
-	if began.Before(found.began) {
-		found.began = began
-	}
-	if ended.After(found.ended) {
-		found.ended = ended
-	}
-	found.Took = found.ended.Sub(found.began)
+	found.Passed++
 }
 
 // conclude prints the rows. A sweep without plans has shown nothing.
 func (s *sweep) conclude(t *testing.T) {
 	t.Helper()
+	slices.Sort(s.rows.order)
 	for _, name := range s.rows.order {
 		s.rows.all[name].Print()
 	}
