@@ -2,23 +2,16 @@ package story
 
 import (
 	"context"
-	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 	"github.com/c5c3/openstack-upgrade/test/faults/wire"
-	"github.com/c5c3/openstack-upgrade/test/harness"
 )
 
 const (
@@ -190,60 +183,6 @@ func (p *Play) await(what string, lack func() string) {
 	}
 }
 
-// Ask asks for a release, with the image of it.
-func (p *Play) Ask(release string) {
-	p.t.Helper()
-	before := p.Now()
-	after := before.DeepCopyObject().(Object)
-	p.ask(after, release)
-	p.surely("ask for "+release, func(ctx context.Context) error { return p.Client.Patch(ctx, after, client.MergeFrom(before)) })
-}
-
-// Script tells how the pods of a component behave; image may be the end of theirs.
-func (p *Play) Script(component, image string, behaviours ...harness.Behaviour) (takeBack func()) {
-	p.t.Helper()
-	return p.Kubelet.Script(p.t, p.podsOf(component, image), behaviours...)
-}
-
-func (p *Play) podsOf(component, image string) harness.Pods {
-	return harness.Pods{Namespace: p.NS, Instance: p.Name, Component: component, Image: image}
-}
-
-// Job is that of a task; nil if there is none.
-func (p *Play) Job(task upgrade.Task) *batchv1.Job {
-	p.t.Helper()
-	job, there := read[*batchv1.Job](p, v1alpha1.JobName(p.Name, task))
-	if !there {
-		return nil
-	}
-	return job
-}
-
-// Retry deletes a Job, as the user does who has repaired what it failed of.
-func (p *Play) Retry(task upgrade.Task) {
-	p.t.Helper()
-	job := p.Job(task)
-	p.surely("delete the Job of "+string(task), func(ctx context.Context) error {
-		return client.IgnoreNotFound(p.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &job.UID}))
-	})
-}
-
-// surely does what only a machine that is too busy keeps from being done. An answer of the API server is final.
-func (p *Play) surely(what string, deed func(context.Context) error) {
-	p.t.Helper()
-	for deadline, tried := time.Now().Add(bound), false; ; time.Sleep(glimpse) {
-		err := deed(p.t.Context())
-		busy := apierrors.ReasonForError(err) == metav1.StatusReasonUnknown || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
-		switch {
-		case err == nil, tried && apierrors.IsAlreadyExists(err):
-			return
-		case !busy || time.Now().After(deadline):
-			p.t.Fatalf("%s: %v", what, err)
-		}
-		tried = true
-	}
-}
-
 // fallSilent waits until the controller has written nothing for a while.
 func (p *Play) fallSilent() {
 	p.t.Helper()
@@ -256,76 +195,4 @@ func (p *Play) fallSilent() {
 		}
 		return lacks(time.Since(since) >= silence, "%v", points[max(0, len(points)-5):])
 	})
-}
-
-// What an object may lack.
-
-func lacks(holds bool, format string, args ...any) string {
-	if holds {
-		return ""
-	}
-	return fmt.Sprintf(format, args...)
-}
-
-func database(o Object) metav1.Condition {
-	if c := meta.FindStatusCondition(o.Record().Conditions, v1alpha1.ConditionDatabaseReady); c != nil {
-		return *c
-	}
-	return metav1.Condition{}
-}
-
-// rests demands that a release is installed and everything is ready, with no walk under way.
-func (p *Play) rests(release string) func(Object) string {
-	return func(o Object) string {
-		s, c := o.State(), o.Record()
-		ready := meta.IsStatusConditionTrue(c.Conditions, v1alpha1.ConditionReady)
-		holds := s.Installed == release && s.InstalledImage == p.Image(release) && !s.Walking() && s.Ahead == "" && ready && c.ObservedGeneration == o.GetGeneration()
-		return lacks(holds, "recorded %+v, ready %t, %s", s, ready, database(o).Message)
-	}
-}
-
-// synced is rests, and the sync of the release is complete.
-func (p *Play) synced(release string) func(Object) string {
-	return func(o Object) string {
-		if lack := p.rests(release)(o); lack != "" {
-			return lack
-		}
-		job := p.Job(upgrade.Sync)
-		holds := job != nil && job.Spec.Template.Spec.Containers[0].Image == p.Image(release) && outcomeOf(job) == batchv1.JobComplete
-		return lacks(holds, "the sync is not complete")
-	}
-}
-
-// says demands a reason, said of the wish as it is.
-func says(reason upgrade.Reason) func(Object) string {
-	return func(o Object) string {
-		c := database(o)
-		return lacks(c.Reason == string(reason) && c.ObservedGeneration == o.GetGeneration(), "%s: %s (generation %d of %d)", c.Reason, c.Message, c.ObservedGeneration, o.GetGeneration())
-	}
-}
-
-// in demands a phase.
-func in(phase upgrade.Phase) func(Object) string {
-	return func(o Object) string { return lacks(o.State().Phase == phase, "phase is %q", o.State().Phase) }
-}
-
-func outcomeOf(job *batchv1.Job) batchv1.JobConditionType {
-	for _, c := range job.Status.Conditions {
-		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
-			return c.Type
-		}
-	}
-	return ""
-}
-
-// read gives an object by its name, and whether there is one.
-func read[T client.Object](p *Play, name string) (found T, there bool) {
-	p.t.Helper()
-	p.surely("read "+name, func(ctx context.Context) error {
-		found = reflect.New(reflect.TypeOf(found).Elem()).Interface().(T)
-		err := p.Client.Get(ctx, client.ObjectKey{Namespace: p.NS, Name: name}, found)
-		there = err == nil
-		return client.IgnoreNotFound(err)
-	})
-	return found, there
 }

@@ -27,6 +27,7 @@ func (l *Lane) Part(t testing.TB, enough time.Duration) {
 		first := l.asleep[0]
 		l.asleep = l.asleep[1:]
 		l.woken = append(l.woken, first.woken()...)
+		l.Told.Forget(first.subject(first.NS, first.Name))
 		object := first.made(first.NS, first.Name)
 		if err := l.Client.Delete(t.Context(), object); client.IgnoreNotFound(err) != nil {
 			t.Errorf("delete %s: %v", first.Name, err)

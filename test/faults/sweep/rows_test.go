@@ -1,7 +1,10 @@
 package sweep
 
 import (
+	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,6 +60,9 @@ func (s *sweep) conclude(t *testing.T) {
 	slices.Sort(s.rows.order)
 	for _, name := range s.rows.order {
 		s.rows.all[name].Print()
+	}
+	if len(s.unmet) > 0 {
+		fmt.Fprintf(os.Stderr, "%d plans are in no row, since their write did not come, or not as often as planned:\n  %s\n", len(s.unmet), strings.Join(s.unmet, "\n  "))
 	}
 	if len(s.rows.order) == 0 {
 		t.Errorf("no plan was run: is PLAN='%s' one that a failure has printed?", share.Plan())

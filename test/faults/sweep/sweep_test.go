@@ -69,6 +69,7 @@ type sweep struct {
 	mu      sync.Mutex
 	known   map[string]knowledge // by story
 	further []plan
+	unmet   []string
 	rows    rows
 }
 
@@ -171,10 +172,12 @@ func (s *sweep) close(t *testing.T, p plan, started time.Time, reached bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.Failed() {
-		t.Logf("This plan again: make faults RUN=TestAStory PLAN='%s'", p)
+		t.Logf("This plan again: make faults RUN=WhateverIsDone PLAN='%s'", p)
 	}
 	if reached || t.Failed() {
 		s.rows.add(p, time.Since(started), t.Failed())
+	} else {
+		s.unmet = append(s.unmet, p.String())
 	}
 	if left := s.left.Add(-1); left%25 == 0 && share.Whole() {
 		fmt.Fprintf(os.Stderr, "%s  %d plans are left, %d have failed\n", time.Now().Format(time.TimeOnly), left, s.rows.failed)

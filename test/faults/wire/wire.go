@@ -23,7 +23,7 @@ type Wire struct {
 	changed  *sync.Cond
 	kill     func()
 	faults   []Fault
-	fired    []bool
+	hits     []int // how often each fault was done
 	refused  func(Point) bool
 	writes   []Write
 	counts   map[Point]int
@@ -90,7 +90,7 @@ func (w *Wire) OnKill(kill func()) {
 func (w *Wire) Plan(faults ...Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.faults, w.fired = slices.Clone(faults), make([]bool, len(faults))
+	w.faults, w.hits = slices.Clone(faults), make([]int, len(faults))
 }
 
 // Refuse answers such writes as conflicts and takes no note of them, so that something can be prepared under the eyes of
@@ -110,13 +110,13 @@ func (w *Wire) refuses(at Point) bool {
 	return w.refused(at)
 }
 
-// Unmet are the planned faults whose write has not come.
+// Unmet are the planned faults whose write has not come, or not as often as planned.
 func (w *Wire) Unmet() []Fault {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var unmet []Fault
 	for i, f := range w.faults {
-		if !w.fired[i] {
+		if w.hits[i] < max(1, f.Times) {
 			unmet = append(unmet, f)
 		}
 	}
@@ -144,7 +144,8 @@ func (w *Wire) arrive(at Point) (index int, deed Deed, kill func()) {
 	w.writes = append(w.writes, write)
 	for i, f := range w.faults {
 		if f.meets(write) {
-			w.fired[i], deed = true, f.Deed
+			deed = f.Deed
+			w.hits[i]++
 		}
 	}
 	return len(w.writes) - 1, deed, w.kill

@@ -162,6 +162,7 @@ func TestAStormOfConflictsIsAsLongAsPlanned(t *testing.T) {
 	for i := range 8 {
 		_, err := client.BatchV1().Jobs("n").Update(t.Context(), job("a"), metav1.UpdateOptions{})
 		assert.Equal(t, i >= 1 && i <= 5, apierrors.IsConflict(err), "%d: %v", i, err)
+		assert.Equal(t, i < 5, len(w.Unmet()) == 2, "a storm is met when the last of it has come")
 	}
 	assert.Len(t, f.deeds(), 3)
 	assert.Equal(t, []wire.Fault{{Deed: wire.KillAfter, At: at(t, "delete jobs a 1")}}, w.Unmet())
