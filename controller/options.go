@@ -35,7 +35,7 @@ func flags(o *options, namespaces *string) *flag.FlagSet {
 	set.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease, so that several replicas can run")
 	set.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "`namespace` of the lease; empty: the pod's own")
 	set.StringVar(namespaces, "watch-namespaces", "", "comma-separated `list` of namespaces to work in; empty: all")
-	set.IntVar(&o.concurrency, "concurrency", 4, "how many objects to look at side by side")
+	set.IntVar(&o.concurrency, "concurrency", 20, "how many objects to look at side by side")
 	set.DurationVar(&o.resyncPeriod, "resync-period", 10*time.Hour, "how often to look at every object unasked; nothing waits for it")
 	set.DurationVar(&o.maxBackoff, "max-backoff", 5*time.Minute, "longest pause before a failed step is looked at again")
 	set.StringVar(&o.logLevel, "log-level", "info", "error, info or debug")

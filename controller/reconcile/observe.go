@@ -256,7 +256,6 @@ func (r *Reconciler) observeJob(ctx context.Context, w render.Workload, work upg
 	} else {
 		r.deleted.seen(job, finished)
 	}
-	rendered := render.Job(w, work)
 	switch {
 	case !controlled(job, w):
 		found.Standing, found.Owner = upgrade.Foreign, ownerOf(job, w.Owner)
@@ -265,12 +264,15 @@ func (r *Reconciler) observeJob(ctx context.Context, w render.Workload, work upg
 	case job.DeletionTimestamp != nil:
 		found.Standing, found.Note = upgrade.Leaving, ending(active)
 		return found
-	case job.Annotations[render.AnnotationWork] != rendered.Annotations[render.AnnotationWork]:
+	case job.Annotations[render.AnnotationWork] != render.Identity(w, work):
 		found.Standing = upgrade.Stale
 	default:
 		found.Standing = upgrade.Current
 	}
-	found.Revised = job.Annotations[render.AnnotationTemplate] != rendered.Annotations[render.AnnotationTemplate]
+	if found.Progress == upgrade.Failed || found.Progress == upgrade.Pending {
+		// Of others nobody asks, and rendering takes its time.
+		found.Revised = job.Annotations[render.AnnotationTemplate] != render.Job(w, work).Annotations[render.AnnotationTemplate]
+	}
 	found.Note, found.Trouble = r.wordsOfJob(ctx, job, pods, found.Progress, seen)
 	r.count(work.Task, job, found.Progress)
 	return found

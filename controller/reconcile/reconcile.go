@@ -40,6 +40,8 @@ type Reconciler struct {
 	// Versions, if there is one, spares looks at objects that are as they were.
 	Versions Versions
 
+	warnings warnings
+
 	sample  client.Object // an empty object of the kind
 	rests   rests
 	pace    pace

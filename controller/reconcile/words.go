@@ -4,16 +4,12 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 )
@@ -75,19 +71,6 @@ func (r *Reconciler) wordsOfJob(ctx context.Context, job *batchv1.Job, pods []co
 		seen.again = sooner(seen.again, patience+time.Second)
 	}
 	return also(tries, fmt.Sprintf("Job %s running since %s", job.Name, clock(job.CreationTimestamp.Time))), tries != ""
-}
-
-// warned is the last warning that was given about an object. Events are read
-// past the caches, and only when something is already late.
-func (r *Reconciler) warned(ctx context.Context, namespace string, uid types.UID) string {
-	var found corev1.EventList
-	err := r.Live.List(ctx, &found, client.InNamespace(namespace), client.MatchingFieldsSelector{
-		Selector: fields.AndSelectors(fields.OneTermEqualSelector("involvedObject.uid", string(uid)), fields.OneTermEqualSelector("type", corev1.EventTypeWarning))})
-	if err != nil || len(found.Items) == 0 {
-		return ""
-	}
-	last := slices.MaxFunc(found.Items, func(a, b corev1.Event) int { return saidAt(a).Compare(saidAt(b)) })
-	return bounded(last.Reason + ": " + last.Message)
 }
 
 func saidAt(event corev1.Event) time.Time {

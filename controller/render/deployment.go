@@ -69,32 +69,34 @@ func Creation(rendered *appsv1.Deployment) *appsv1.Deployment {
 // asked for), and changes is false when live is as it should be. The note of
 // the recorded state is written along; renote makes it a reason to write.
 func Merge(live, rendered *appsv1.Deployment, renote bool) (merged *appsv1.Deployment, changes bool) {
-	merged, changes = live.DeepCopy(), renote
-	if !UpToDate(live, rendered) {
-		changes = true
-		template := *rendered.Spec.Template.DeepCopy()
-		if at, restarted := live.Spec.Template.Annotations[annotationRestarted]; restarted && template.Annotations[annotationRestarted] == "" {
-			template.Annotations[annotationRestarted] = at
-		}
-		merged.Spec.Template = template
+	meta := *live.ObjectMeta.DeepCopy()
+	template := !UpToDate(live, rendered)
+	scale := rendered.Spec.Replicas != nil && (live.Spec.Replicas == nil || *live.Spec.Replicas != *rendered.Spec.Replicas)
+	pace := live.Spec.MinReadySeconds != rendered.Spec.MinReadySeconds || !equality.Semantic.DeepEqual(live.Spec.Strategy, rendered.Spec.Strategy)
+	if claim := mergeMeta(&meta, rendered.ObjectMeta); !claim && !template && !scale && !pace && !renote {
+		return live, false // copied for nothing by every look otherwise
 	}
-	if rendered.Spec.Replicas != nil && (live.Spec.Replicas == nil || *live.Spec.Replicas != *rendered.Spec.Replicas) {
-		changes = true
+	merged = live.DeepCopy()
+	merged.ObjectMeta = meta
+	if template {
+		renewed := *rendered.Spec.Template.DeepCopy()
+		if at, restarted := live.Spec.Template.Annotations[annotationRestarted]; restarted && renewed.Annotations[annotationRestarted] == "" {
+			renewed.Annotations[annotationRestarted] = at
+		}
+		merged.Spec.Template = renewed
+	}
+	if scale {
 		merged.Spec.Replicas = rendered.Spec.Replicas
 	}
-	if live.Spec.MinReadySeconds != rendered.Spec.MinReadySeconds || !equality.Semantic.DeepEqual(live.Spec.Strategy, rendered.Spec.Strategy) {
-		changes = true
+	if pace {
 		merged.Spec.MinReadySeconds, merged.Spec.Strategy = rendered.Spec.MinReadySeconds, rendered.Spec.Strategy
 		merged.Spec.ProgressDeadlineSeconds = rendered.Spec.ProgressDeadlineSeconds
 	}
-	changes = mergeMeta(&merged.ObjectMeta, rendered.ObjectMeta) || changes
-	if changes {
-		if merged.Annotations == nil {
-			merged.Annotations = map[string]string{}
-		}
-		merged.Annotations[AnnotationRecord] = rendered.Annotations[AnnotationRecord]
+	if merged.Annotations == nil {
+		merged.Annotations = map[string]string{}
 	}
-	return merged, changes
+	merged.Annotations[AnnotationRecord] = rendered.Annotations[AnnotationRecord]
+	return merged, true
 }
 
 // UpToDate tells whether the live pod template is the rendered one.

@@ -121,9 +121,9 @@ func (s specimen) copyTo(t testing.TB, env *harness.Env, keys []client.ObjectKey
 }
 
 // form is a text with gaps: what stands before each gap, and which word goes into it. The last has no word.
-type form []gap
+type form []slot
 
-type gap struct {
+type slot struct {
 	before string
 	word   int
 }
@@ -131,11 +131,11 @@ type gap struct {
 func formOf(text string, words []string) (f form) {
 	for from, i := 0, 0; ; i++ {
 		if i == len(text) {
-			return append(f, gap{text[from:], -1})
+			return append(f, slot{text[from:], -1})
 		}
 		word := slices.IndexFunc(words, func(word string) bool { return strings.HasPrefix(text[i:], word) })
 		if word >= 0 {
-			f = append(f, gap{text[from:i], word})
+			f = append(f, slot{text[from:i], word})
 			from = i + len(words[word])
 			i = from - 1
 		}

@@ -54,7 +54,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 func run(m *testing.M) (code int) {
 	flag.Parse()
 	// The components hold gigabytes here; the harness would let their heaps grow to five times what they hold.
-	if err := os.Setenv("GOGC", "50"); err != nil {
+	if err := os.Setenv("GOGC", "200"); err != nil {
 		fmt.Fprintf(os.Stderr, "set GOGC: %v\n", err)
 		return 1
 	}
