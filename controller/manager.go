@@ -47,6 +47,10 @@ func run(ctx context.Context, config *rest.Config, o options, log logr.Logger) e
 	}
 	kept := shelf.New(scheme, render.LabelInstance, render.LabelComponent, components()...)
 	retry := retryPeriod
+	if o.leaderElect {
+		config = fenced(config, time.Now)
+	}
+	deadline := renewDeadline
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Logger: log,
 		Cache: scopedCache(o, kept),
@@ -61,6 +65,7 @@ func run(ctx context.Context, config *rest.Config, o options, log logr.Logger) e
 		LeaderElectionID:              lease,
 		LeaderElectionNamespace:       o.leaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
+		RenewDeadline:                 &deadline,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
