@@ -25,7 +25,7 @@ scaled   = $(envtest),kube-scheduler,kwok
 module   = github.com/c5c3/openstack-upgrade
 
 # The experiments with faults that need a real API server.
-disturbed = sweep|walks|views|outage|replay
+disturbed = sweep|walks|views|replay
 
 ##@ See it
 .PHONY: demo

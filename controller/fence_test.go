@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,9 +23,9 @@ func TestNothingIsWrittenOnceTheLeaseMayBeLost(t *testing.T) {
 	f := &fence{now: func() time.Time { return clock }}
 	api := &server{code: http.StatusOK}
 	way := f.around(api)
-	ask := func(method, path string) error {
+	send := func(method, path, body string) error {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), method, "https://api"+path, http.NoBody)
+		request, err := http.NewRequestWithContext(t.Context(), method, "https://api"+path, strings.NewReader(body))
 		require.NoError(t, err)
 		response, err := way.RoundTrip(request)
 		if err == nil {
@@ -33,6 +34,16 @@ func TestNothingIsWrittenOnceTheLeaseMayBeLost(t *testing.T) {
 		return err
 	}
 	const lease, jobs = "/apis/coordination.k8s.io/v1/namespaces/n/leases/l", "/apis/batch/v1/namespaces/n/jobs"
+	held := func(by string) string {
+		return `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"l"},"spec":{"holderIdentity":"` + by + `"}}`
+	}
+	ask := func(method, path string) error {
+		t.Helper()
+		if path == lease {
+			return send(method, path, held("me"))
+		}
+		return send(method, path, "")
+	}
 
 	require.ErrorIs(t, ask(http.MethodPost, jobs), errNotLeading, "before the lease is held")
 	require.NoError(t, ask(http.MethodGet, jobs), "reading is free")
@@ -54,4 +65,10 @@ func TestNothingIsWrittenOnceTheLeaseMayBeLost(t *testing.T) {
 	api.code = http.StatusOK
 	require.NoError(t, ask(http.MethodPut, lease))
 	require.NoError(t, ask(http.MethodPost, jobs))
+
+	require.NoError(t, send(http.MethodPut, lease, held("")), "the lease is given up")
+	require.ErrorIs(t, ask(http.MethodPost, jobs), errNotLeading, "to give it up is no renewal")
+	asked := api.asked
+	require.ErrorIs(t, send(http.MethodPut, lease, held("")), errNotLeading, "nobody takes it from the next leader")
+	require.Equal(t, asked, api.asked)
 }

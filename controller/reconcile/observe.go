@@ -95,8 +95,21 @@ func (r *Reconciler) unseenJobs(ctx context.Context, d upgrade.Desired, s upgrad
 	return nil
 }
 
-// confirm repeats the questions about pods past the caches.
+// confirm repeats the questions about pods past the caches, and that about a
+// Deployment that they do not show: it may be that of a namesake deleted a
+// moment ago, and its pods be about to come.
 func (r *Reconciler) confirm(ctx context.Context, s upgrade.State, w render.Workload, seen *observation) error {
+	if seen.deployment == nil {
+		unshown := &appsv1.Deployment{}
+		err := r.Live.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: w.Name}, unshown)
+		switch {
+		case err == nil:
+			seen.deployment = unshown
+			seen.again = sooner(seen.again, conflictPause) // until they show it
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("get Deployment %s: %w", w.Name, err)
+		}
+	}
 	pods, err := list(ctx, r.Live, w)
 	if err != nil {
 		return err

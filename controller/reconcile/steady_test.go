@@ -63,8 +63,8 @@ func steady(tb testing.TB) (r *Reconciler, request ctrl.Request, freeze func()) 
 		},
 	}).Build()
 	past := interceptor.NewClient(cached, interceptor.Funcs{
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return errCall
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			return errors.Join(refuse(errCall), c.Get(ctx, key, object, options...))
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			return errors.Join(refuse(errCall), c.List(ctx, list, options...))

@@ -62,7 +62,8 @@ func (e *Env) RunController(t testing.TB, namespace string, as *rest.Config, fla
 	if e.built.err != nil {
 		t.Fatal(e.built.err)
 	}
-	kubeconfig := filepath.Join(e.Dir, "pki", "controller-"+namespace+".kubeconfig")
+	// Each process has its own: two in one namespace may talk over different wires.
+	kubeconfig := filepath.Join(e.Dir, "pki", fmt.Sprintf("controller-%s-%d.kubeconfig", namespace, e.launched.Add(1)))
 	if err := clientcmd.WriteToFile(kubeconfigOf(as), kubeconfig); err != nil {
 		t.Fatalf("write the kubeconfig of the controller: %v", err)
 	}
@@ -135,11 +136,36 @@ func (c *ControllerProcess) Stop(t testing.TB) { t.Helper(); c.end(t, syscall.SI
 // Kill ends it at once, as a crash does.
 func (c *ControllerProcess) Kill(t testing.TB) { t.Helper(); c.end(t, syscall.SIGKILL) }
 
+// Pause stops the process where it stands, with all it has begun, until Resume: a machine that is starved, or migrated.
+func (c *ControllerProcess) Pause(t testing.TB) { t.Helper(); c.signal(t, syscall.SIGSTOP) }
+
+// Resume lets it go on.
+func (c *ControllerProcess) Resume(t testing.TB) { t.Helper(); c.signal(t, syscall.SIGCONT) }
+
+func (c *ControllerProcess) signal(t testing.TB, signal syscall.Signal) {
+	t.Helper()
+	if err := c.cmd.Process.Signal(signal); err != nil && !c.Ended() {
+		t.Errorf("send %s to the controller: %v", signal, err)
+	}
+}
+
+// AwaitEnd waits until the process has ended by itself, and gives what it ended with.
+func (c *ControllerProcess) AwaitEnd(t testing.TB, limit time.Duration) error {
+	t.Helper()
+	select {
+	case <-c.done:
+	case <-time.After(limit):
+		t.Fatalf("the controller has not ended after %s\n%s", limit, c.tail())
+	}
+	return c.err
+}
+
 func (c *ControllerProcess) end(t testing.TB, signal syscall.Signal) {
 	t.Helper()
 	if c.Ended() {
 		return
 	}
+	c.signal(t, syscall.SIGCONT) // one that is paused would hear of nothing but its death
 	if err := c.cmd.Process.Signal(signal); err != nil {
 		t.Errorf("send %s to the controller: %v", signal, err)
 		return

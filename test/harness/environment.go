@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,7 @@ type Env struct {
 
 	fakeNodes int
 	flags     map[string][]string
+	launched  atomic.Int64
 }
 
 // Start brings the world up. Stop takes it down, and so does the end of this process, however it ends.

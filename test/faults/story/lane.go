@@ -20,9 +20,11 @@ type Lane struct {
 	Told *history.Recorder
 
 	owner      testing.TB
+	flags      []string
 	mu         sync.Mutex
 	controller *harness.ControllerProcess
 	killed     bool
+	mayEnd     bool
 
 	asleep []resting
 	woken  []string
@@ -31,12 +33,19 @@ type Lane struct {
 // Open makes a lane that lasts as long as the test.
 func Open(t testing.TB, env *harness.Env, told *history.Recorder, as *rest.Config) *Lane {
 	t.Helper()
-	l := &Lane{Env: env, NS: env.Namespace(t), Told: told, owner: t}
+	l := Prepare(t, env, told, as)
+	l.start(t)
+	return l
+}
+
+// Prepare makes a lane whose controller starts at the first look.
+func Prepare(t testing.TB, env *harness.Env, told *history.Recorder, as *rest.Config) *Lane {
+	t.Helper()
+	l := &Lane{Env: env, NS: env.Namespace(t), Told: told, owner: t, flags: []string{"--health-address=127.0.0.1:0"}, killed: true}
 	fernet, admin := build.KeystoneSecrets(l.NS)
 	env.Create(t, build.DatabaseSecret(l.NS), fernet, admin)
 	l.Wire = wire.Open(t, as)
 	l.Wire.OnKill(l.Kill)
-	l.start(t)
 	return l
 }
 
@@ -44,7 +53,7 @@ func Open(t testing.TB, env *harness.Env, told *history.Recorder, as *rest.Confi
 // at once, and a port that was free a moment ago is not.
 func (l *Lane) start(t testing.TB) {
 	t.Helper()
-	process := l.RunController(lasting{t, l.owner}, l.NS, l.Wire.Config(), "--health-address=127.0.0.1:0")
+	process := l.RunController(lasting{t, l.owner}, l.NS, l.Wire.Config(), l.flags...)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.controller, l.killed = process, false
@@ -62,10 +71,13 @@ func (l *Lane) Kill() {
 func (l *Lane) tend(t testing.TB) {
 	t.Helper()
 	l.mu.Lock()
-	killed, ended := l.killed, l.controller.Ended()
+	killed := l.killed
+	ended := !killed && l.controller.Ended()
+	expected := ended && l.mayEnd
+	l.mayEnd = l.mayEnd && !expected
 	l.mu.Unlock()
 	switch {
-	case killed:
+	case killed || expected:
 		l.start(t)
 	case ended:
 		l.start(t) // for the stories after this
@@ -81,3 +93,32 @@ type lasting struct {
 
 // Cleanup outlasts the story.
 func (l lasting) Cleanup(f func()) { l.lane.Cleanup(f) }
+
+// Calm takes back every disturbance of the wire.
+func (l *Lane) Calm() {
+	l.Wire.Plan()
+	l.Wire.Refuse(nil)
+	l.Wire.Thaw(wire.Everything)
+	l.Wire.See(wire.Everything)
+	l.Wire.Up()
+}
+
+// Controller is the process of the lane.
+func (l *Lane) Controller() *harness.ControllerProcess {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.controller
+}
+
+// MayEnd has the next end of the controller, by itself, be no fault: the next look starts it anew.
+func (l *Lane) MayEnd() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mayEnd = true
+}
+
+// Tend starts the controller anew if it was killed.
+func (l *Lane) Tend(t testing.TB) { t.Helper(); l.tend(t) }
+
+// Flags are given to the controller, beside those that every lane needs, from its next start on.
+func (l *Lane) Flags(flags ...string) { l.flags = append(l.flags, flags...) }

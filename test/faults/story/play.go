@@ -34,6 +34,8 @@ type Play struct {
 	Name string
 	// Look, if set, sees the object each time that the story does, for what is to happen at a certain moment.
 	Look func(Object)
+	// Calm, if set, is called when the story has come to its end, and what it lets go must be quiet afterwards.
+	Calm func()
 
 	t      testing.TB
 	first  int    // write of the lane
@@ -55,6 +57,9 @@ func (s Story) Live(t testing.TB, l *Lane, name string, disturb func(*Play)) (Ou
 	}
 	l.Wire.Refuse(p.premature())
 	s.tell(p)
+	if p.Calm != nil {
+		p.Calm()
+	}
 	p.fallSilent()
 	l.rest(p)
 	return p.outcome(), p
@@ -194,5 +199,21 @@ func (p *Play) fallSilent() {
 			count, since = len(points), time.Now()
 		}
 		return lacks(time.Since(since) >= silence, "%v", points[max(0, len(points)-5):])
+	})
+}
+
+// Wipe empties the status, as a restore without subresources does.
+func (p *Play) Wipe() {
+	p.t.Helper()
+	p.Eventually(p.t, bound, "the status to be lost", func(ctx context.Context) string {
+		o := p.Empty()
+		if err := p.Client.Get(ctx, p.key(), o); err != nil {
+			return err.Error()
+		}
+		*o.Record() = v1alpha1.ServiceStatus{}
+		if err := p.Client.Status().Update(ctx, o); err != nil {
+			return err.Error()
+		}
+		return ""
 	})
 }

@@ -1,6 +1,8 @@
 package story
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/utils/ptr"
 
@@ -25,6 +27,24 @@ type Story struct {
 	wish    string        // the release asked for then
 	prepare func(*Play)   // scripts that are in place before anything is
 	tell    func(*Play)   // what users do and wait for, to the end
+	last    upgrade.Phase // the phase in which a walk is taken back; empty where it is not
+}
+
+// Phases are those that the story comes through, in order; none for an install.
+func (s Story) Phases() (through []upgrade.Phase) {
+	if s.wish == old && !s.from.Walking() {
+		return nil
+	}
+	for _, phase := range upgrade.Phases {
+		if s.from.Walking() && slices.Index(upgrade.Phases, phase) < slices.Index(upgrade.Phases, s.from.Phase) {
+			continue
+		}
+		through = append(through, phase)
+		if phase == s.last {
+			break
+		}
+	}
+	return through
 }
 
 // String is what a story is called in plans and rows.
@@ -80,7 +100,7 @@ func walking(phase upgrade.Phase) upgrade.State {
 // aborted takes a walk back while the Job of a phase runs.
 func aborted(phase upgrade.Phase) Story {
 	task, _ := upgrade.PhaseTask(phase)
-	return Story{Title: "abort in " + string(phase), from: walking(before[phase]), wish: next,
+	return Story{Title: "abort in " + string(phase), from: walking(before[phase]), wish: next, last: phase,
 		prepare: func(p *Play) { p.Script(string(task), anyImage, harness.Hang()) },
 		tell: func(p *Play) {
 			p.AwaitPod(string(task), anyImage)
@@ -91,7 +111,7 @@ func aborted(phase upgrade.Phase) Story {
 
 // abortedHalfRolled takes a walk back when one of the new pods does not come up.
 func abortedHalfRolled() Story {
-	return Story{Title: "abort in RollingUpdate", from: walking(upgrade.Migrating), wish: next,
+	return Story{Title: "abort in RollingUpdate", from: walking(upgrade.Migrating), wish: next, last: upgrade.RollingUpdate,
 		prepare: func(p *Play) {
 			p.Script(render.ComponentAPI, ":"+next, harness.CrashLoop(1, "no"))
 		},

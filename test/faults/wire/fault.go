@@ -21,10 +21,12 @@ const (
 	TimeOut Deed = "time out"
 	// Conflict refuses it, and those like it that follow, as if somebody else had written meanwhile.
 	Conflict Deed = "conflict"
+	// Hold keeps it on its way until Release: the process has sent it, and the API server has not got it.
+	Hold Deed = "hold"
 )
 
 // Deeds lists them.
-var Deeds = []Deed{KillBefore, KillAfter, LoseReply, TimeOut, Conflict}
+var Deeds = []Deed{KillBefore, KillAfter, LoseReply, TimeOut, Conflict, Hold}
 
 // Fault is a deed to be done to one write.
 type Fault struct {

@@ -36,7 +36,12 @@ func (w *Wire) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 	case isResource && asked.writes() && asked.resource != "leases":
 		w.write(out, in, asked)
 	default:
-		reply, err := w.forward(in, nil)
+		body, err := io.ReadAll(in.Body) // a lease has one, and so has a question about rights
+		if err != nil {
+			hangUp(out)
+			return
+		}
+		reply, err := w.forward(in, body)
 		w.answer(out, reply, err)
 	}
 }
@@ -71,6 +76,11 @@ func (w *Wire) write(out http.ResponseWriter, in *http.Request, asked request) {
 		w.answered(index, http.StatusConflict, false)
 		refuse(out, conflict)
 		return
+	case Hold:
+		if w.hold() {
+			hangUp(out)
+			return
+		}
 	case KillAfter, LoseReply, TimeOut:
 	}
 	// What was sent is done, whether or not the process lives to hear of it.
@@ -92,6 +102,8 @@ func (w *Wire) write(out http.ResponseWriter, in *http.Request, asked request) {
 		w.answered(index, http.StatusGatewayTimeout, committed)
 		refuse(out, apierrors.NewTimeoutError("request did not complete within requested timeout - context deadline exceeded", 0))
 	case KillBefore, Conflict:
+	case Hold:
+		fallthrough
 	default:
 		w.answered(index, reply.code, committed)
 		w.answer(out, reply, nil)

@@ -35,6 +35,9 @@ type Wire struct {
 	missed   map[string]bool // of which a watch was cut or turned away while blind
 	outdated map[string]bool
 	down     bool
+	holding  bool
+	dropped  bool
+	onHold   func()
 }
 
 // Everything names all resources where some can be named.
@@ -56,6 +59,7 @@ func Open(t testing.TB, as *rest.Config) *Wire {
 		// What the process accepts is passed on as it is, packed or not.
 		client:  &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true, DisableCompression: true, MaxIdleConnsPerHost: 16},
 		kill:    func() {},
+		onHold:  func() {},
 		refused: func(Point) bool { return false }, counts: map[Point]int{},
 		events: map[string]string{}, streams: map[*stream]struct{}{},
 		frozen: map[string]bool{}, blind: map[string]bool{}, missed: map[string]bool{}, outdated: map[string]bool{},
@@ -66,7 +70,7 @@ func Open(t testing.TB, as *rest.Config) *Wire {
 	w.config.Host, w.config.TLSClientConfig = w.server.URL, rest.TLSClientConfig{}
 	t.Cleanup(func() {
 		w.mu.Lock()
-		w.frozen = map[string]bool{}
+		w.frozen, w.holding = map[string]bool{}, false
 		w.changed.Broadcast()
 		w.mu.Unlock()
 		w.server.CloseClientConnections()
@@ -84,6 +88,38 @@ func (w *Wire) OnKill(kill func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.kill = kill
+}
+
+// OnHold says what is to happen, beside everything else, when a write is held.
+func (w *Wire) OnHold(then func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.onHold = then
+}
+
+// hold waits for Release or Drop, and tells which of them came.
+func (w *Wire) hold() (dropped bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.holding, w.dropped = true, false
+	go w.onHold()
+	for w.holding {
+		w.changed.Wait()
+	}
+	return w.dropped
+}
+
+// Release lets a write that is held go on its way.
+func (w *Wire) Release() { w.letGo(false) }
+
+// Drop loses a write that is held, and the connection that it was sent on.
+func (w *Wire) Drop() { w.letGo(true) }
+
+func (w *Wire) letGo(dropped bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.holding, w.dropped = false, dropped
+	w.changed.Broadcast()
 }
 
 // Plan has these faults happen, and forgets those planned before.

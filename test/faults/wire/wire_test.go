@@ -294,3 +294,25 @@ func TestNothingIsReachedWhileTheAPIServerIsDown(t *testing.T) {
 	_, err = client.BatchV1().Jobs("n").Update(t.Context(), job("a"), metav1.UpdateOptions{})
 	require.NoError(t, err)
 }
+
+func TestAWriteThatIsHeldArrivesLateOrNever(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		letGo   func(*wire.Wire)
+		arrives bool
+	}{{"released", (*wire.Wire).Release, true}, {"dropped", (*wire.Wire).Drop, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			w, f, client := lay(t)
+			held, done := make(chan struct{}), make(chan error, 1)
+			w.OnHold(func() { close(held) })
+			w.Plan(wire.Fault{Deed: wire.Hold, At: at(t, "delete jobs a 1")})
+			go func() { done <- client.BatchV1().Jobs("n").Delete(context.Background(), "a", metav1.DeleteOptions{}) }()
+			<-held
+			require.Empty(t, f.deeds(), "it is on its way")
+			c.letGo(w)
+			err := <-done
+			require.Equal(t, c.arrives, err == nil, "%v", err)
+			require.Equal(t, c.arrives, len(f.deeds()) == 1)
+		})
+	}
+}

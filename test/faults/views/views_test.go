@@ -1,0 +1,258 @@
+package views
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/c5c3/openstack-upgrade/test/faults/history"
+	"github.com/c5c3/openstack-upgrade/test/faults/line"
+	"github.com/c5c3/openstack-upgrade/test/faults/share"
+	"github.com/c5c3/openstack-upgrade/test/faults/story"
+	"github.com/c5c3/openstack-upgrade/test/harness"
+)
+
+func TestMain(m *testing.M) {
+	// Stories wait for controllers more than for a CPU.
+	if err := flag.Set("test.parallel", strconv.Itoa(lanes)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	harness.Main(m)
+}
+
+const (
+	lanes = 16
+	// shareOfStories is how many stories a share is about.
+	shareOfStories = 6
+	// blindness is how long a view is stale or cut: longer than a cache may be behind a write of its own.
+	blindness = 6 * time.Second
+)
+
+// outage is how long the API server cannot be reached.
+func outage() time.Duration {
+	if share.Whole() {
+		return time.Minute
+	}
+	return 20 * time.Second
+}
+
+// stays is for how long, at least, the controller must have nothing to write about an object whose story is over.
+func stays() time.Duration {
+	if share.Whole() {
+		return 2 * time.Minute
+	}
+	return 2 * time.Second
+}
+
+// experiment is what is demanded of the plans of one kind.
+type experiment struct {
+	name string
+	// lasting is how long the disturbance lasts.
+	lasting func() time.Duration
+	// same says what of an outcome is not as it was undisturbed.
+	same func(is, was story.Outcome) string
+	// few is how many plans a share holds.
+	few int
+}
+
+var experiments = map[what]experiment{
+	stale:       {"stale views, thawed later", func() time.Duration { return blindness }, whole, 6},
+	missed:      {"missed edges, listed later", func() time.Duration { return blindness }, whole, 4},
+	unreachable: {"API server out of reach", outage, whole, 1},
+	// A walk whose record is lost may begin anew, with another attempt, and so repeat commands.
+	wiped: {"status wiped", func() time.Duration { return 0 }, ending, 3},
+}
+
+// order is that of the rows.
+var order = []what{stale, missed, unreachable, wiped}
+
+// all are the plans of a kind.
+func all(kind what) (found []plan) {
+	for _, s := range story.All() {
+		for _, at := range moments(s.Phases()) {
+			if kind == unreachable || kind == wiped && at != first {
+				found = append(found, plan{s, sight{kind, "", at}})
+			}
+			if kind != stale && kind != missed {
+				continue
+			}
+			for _, resource := range resources(s) {
+				found = append(found, plan{s, sight{kind, resource, at}})
+			}
+		}
+	}
+	return found
+}
+
+// run is what is needed to carry out plans.
+type run struct {
+	env   *harness.Env
+	plans []plan
+	lanes chan *story.Lane
+	names atomic.Int32
+
+	mu    sync.Mutex
+	known map[string]story.Outcome
+	rows  map[what]*line.Result
+}
+
+func whole(is, was story.Outcome) string {
+	is.End, was.End = noted.ReplaceAllString(is.End, ""), noted.ReplaceAllString(was.End, "")
+	return is.Differs(was)
+}
+
+// noted is what the Deployment tells of the record. Once a contract is proven by its Job there are two ways to say the
+// same, and which is chosen depends on what was seen first.
+var noted = regexp.MustCompile(`(?m)available, \{.*\}$`)
+
+// anew is what a walk that has begun anew leaves differently.
+var anew = regexp.MustCompile(`(Attempt:|attempt |Attempt":)\d+`)
+
+func ending(is, was story.Outcome) string {
+	return whole(story.Outcome{End: anew.ReplaceAllString(is.End, "${1}N")}, story.Outcome{End: anew.ReplaceAllString(was.End, "${1}N")})
+}
+
+func TestAStoryComesToTheSameWhateverTheControllerSees(t *testing.T) {
+	t.Parallel()
+	e := &run{env: harness.Shared(t), known: map[string]story.Outcome{}, rows: map[what]*line.Result{}}
+	e.choose(t)
+	e.lanes = make(chan *story.Lane, lanes)
+	told, as := history.Follow(t, e.env), e.env.ControllerConfig(t)
+	many := min(lanes, len(e.plans))
+	for range many {
+		e.lanes <- story.Open(t, e.env, told, as)
+	}
+	t.Run("undisturbed", func(t *testing.T) {
+		for name, each := range e.stories() {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				outcome := e.live(t, each, nil)
+				e.mu.Lock()
+				defer e.mu.Unlock()
+				e.known[name] = outcome
+			})
+		}
+	})
+	t.Run("disturbed", func(t *testing.T) {
+		for _, each := range e.plans {
+			t.Run(each.String(), func(t *testing.T) {
+				t.Parallel()
+				started := time.Now()
+				e.disturbed(t, each)
+				e.row(each.what, t.Failed(), time.Since(started))
+			})
+		}
+	})
+	time.Sleep(stays())
+	for range many {
+		for _, woken := range (<-e.lanes).Woken() {
+			t.Error(woken)
+		}
+	}
+	for _, kind := range order {
+		if row := e.rows[kind]; row != nil {
+			row.Print()
+		}
+	}
+}
+
+// row counts a plan in the row of its kind, with the time that its plans took one by one.
+func (e *run) row(kind what, failed bool, took time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	row := e.rows[kind]
+	if row == nil {
+		row = &line.Result{Name: experiments[kind].name + ", for " + experiments[kind].lasting().String()}
+		if kind == wiped {
+			row.Name = experiments[kind].name
+		}
+		e.rows[kind] = row
+	}
+	row.Plans++
+	row.Took += took / lanes
+	if !failed {
+		row.Passed++
+	}
+}
+
+// choose takes all plans, a share of them, or the one that is asked for.
+func (e *run) choose(t *testing.T) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(share.Seed(t), 0))
+	stories := story.All()
+	random.Shuffle(len(stories), func(i, j int) { stories[i], stories[j] = stories[j], stories[i] })
+	for _, kind := range order {
+		plans := all(kind)
+		switch one := share.Plan(); {
+		case one != "":
+			plans = slices.DeleteFunc(plans, func(each plan) bool { return each.String() != one })
+		case !share.Whole():
+			// A few stories, lived undisturbed once, serve all kinds.
+			plans = slices.DeleteFunc(plans, func(each plan) bool {
+				return !slices.ContainsFunc(stories[:shareOfStories], func(s story.Story) bool { return s.String() == each.Story.String() })
+			})
+			random.Shuffle(len(plans), func(i, j int) { plans[i], plans[j] = plans[j], plans[i] })
+			plans = plans[:min(len(plans), experiments[kind].few)]
+		}
+		e.plans = append(e.plans, plans...)
+	}
+	if len(e.plans) == 0 {
+		t.Fatalf("PLAN='%s' is no plan that a failure has printed", share.Plan())
+	}
+}
+
+func (e *run) stories() map[string]story.Story {
+	found := map[string]story.Story{}
+	for _, each := range e.plans {
+		found[each.Story.String()] = each.Story
+	}
+	return found
+}
+
+// live lives a story in a lane that is free, and judges it by the rules that always hold.
+func (e *run) live(t *testing.T, each story.Story, disturb func(*story.Play)) story.Outcome {
+	t.Helper()
+	lane := <-e.lanes
+	defer func() {
+		lane.Calm()
+		lane.Part(t, 2*stays())
+		e.lanes <- lane
+	}()
+	outcome, _ := each.Live(t, lane, fmt.Sprintf("i%dx", e.names.Add(1)), disturb)
+	for _, broken := range outcome.Broken {
+		t.Errorf("%s", broken)
+	}
+	return outcome
+}
+
+func (e *run) disturbed(t *testing.T, p plan) {
+	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("This plan again: make faults RUN=WhateverTheControllerSees PLAN='%s'", p)
+		}
+	}()
+	var w *waiter
+	outcome := e.live(t, p.Story, func(play *story.Play) { w = p.disturb(play, experiments[p.what].lasting()) })
+	if !w.met {
+		t.Errorf("the story never came to %s", p.at)
+	}
+	e.mu.Lock()
+	known := e.known[p.Story.String()]
+	e.mu.Unlock()
+	if differs := experiments[p.what].same(outcome, known); differs != "" {
+		t.Errorf("it came to something else than undisturbed:\n%s", differs)
+	}
+	if t.Failed() {
+		t.Logf("the whole history:\n%s", outcome.Told)
+	}
+}
