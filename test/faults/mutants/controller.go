@@ -4,7 +4,7 @@ package mutants
 var controller = []Mutant{
 	{Name: "a Job of a namesake counts", File: "controller/reconcile/act.go", From: "return controller != nil && controller.UID == w.Owner.UID", To: "return controller != nil && controller.UID != \"\" && w.Name != \"\"",
 		Why: "a finished Job of a deleted object would carry the new one", In: Integration, By: "SameNameDoesNotCount|ByTheirNames|SomebodyElse"},
-	{Name: "a Job of other work is current", File: "controller/reconcile/observe.go", From: "case job.Annotations[render.AnnotationWork] != rendered.Annotations[render.AnnotationWork]:", To: "case job.Name == \"\":",
+	{Name: "a Job of other work is current", File: "controller/reconcile/observe.go", From: "case job.Annotations[render.AnnotationWork] != render.Identity(w, work):", To: "case job.Name == \"\":",
 		Why: "the Jobs of the last upgrade would carry the next one to its end", In: Integration, By: "EarlierWalkBetween"},
 	{Name: "a Job that goes counts", File: "controller/reconcile/observe.go", From: "case job.DeletionTimestamp != nil:\n\t\tfound.Standing", To: "case job.Name == \"\":\n\t\tfound.Standing",
 		Why: "a finished Job that a person has deleted to retry would count", In: Integration, By: "ACompleteJobThatIsBeingDeleted"},

@@ -30,10 +30,16 @@ func Plan() string { return os.Getenv(Given) }
 // Lines is the file that collects the rows of experiments, empty for none.
 func Lines() string { return os.Getenv(Collected) }
 
-// Seed is what is given, or a new one; it is told, so that it can be given again.
+// shareOfChance is the seed of a bounded share: a gate decides the same of the same tree.
+const shareOfChance = 1
+
+// Seed is what is given, or a new one for the whole; it is told, so that it can be given again.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
-	seed := rand.Uint64N(1e9)
+	seed := uint64(shareOfChance)
+	if Whole() {
+		seed = rand.Uint64N(1e9)
+	}
 	if text := os.Getenv(Chance); text != "" {
 		given, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
