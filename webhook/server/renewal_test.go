@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -121,7 +122,7 @@ func TestAPairThatCannotBeServedLeavesTheLastGoodOneAndIsToldEverywhere(t *testi
 			assert.Contains(t, text, "ok\nbut the key pair on disk cannot be served, certificate 01 is kept: ")
 			assert.Contains(t, text, c.says)
 			w.metric(t, MetricCertificateFault+" 1\n")
-			w.metric(t, fmt.Sprintf("%s %.9e\n", MetricCertificateNotAfter, float64(w.certificate.Served().NotAfter.Unix())))
+			w.metric(t, MetricCertificateNotAfter+" "+strconv.FormatFloat(float64(w.certificate.Served().NotAfter.Unix()), 'g', -1, 64)+"\n")
 			_, answer, serial, err := post(client(t, false, good), w.url(), deletion)
 			require.NoError(t, err)
 			assert.Contains(t, answer, `"allowed":true`)
