@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/c5c3/openstack-upgrade/certs/serving/mint"
+	"github.com/c5c3/openstack-upgrade/test/free"
 	"github.com/c5c3/openstack-upgrade/webhook/server"
 )
 
@@ -44,7 +45,7 @@ type victim struct {
 func attacked(t *testing.T) victim {
 	t.Helper()
 	volume := mint.Mount(t)
-	v := victim{reviews: free(t), health: free(t), metrics: free(t), pair: mint.Valid(t, 1, time.Hour)}
+	v := victim{reviews: free.Address(t), health: free.Address(t), metrics: free.Address(t), pair: mint.Valid(t, 1, time.Hour)}
 	volume.Update(t, v.pair)
 	program, err := os.Executable()
 	require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/c5c3/openstack-upgrade/certs/serving/mint"
+	"github.com/c5c3/openstack-upgrade/test/free"
 	"github.com/c5c3/openstack-upgrade/webhook/server"
 )
 
@@ -70,7 +70,7 @@ func TestTheProgramServesUntilItIsToldToStop(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ended := make(chan int, 1)
-	reviews, health, metrics := free(t), free(t), free(t)
+	reviews, health, metrics := free.Address(t), free.Address(t), free.Address(t)
 	go func() {
 		ended <- run(ctx, []string{"--tls-dir", volume.Dir, "--listen-address=" + reviews, "--health-address=" + health, "--metrics-address=" + metrics,
 			"--shutdown-delay=0s", "--log-level=error"}, io.Discard, io.Discard)
@@ -85,17 +85,8 @@ func TestTheProgramServesUntilItIsToldToStop(t *testing.T) {
 	}, 5*time.Second, 5*time.Millisecond)
 
 	var complaints strings.Builder
-	assert.Equal(t, exitFailed, run(ctx, []string{"--tls-dir", volume.Dir, "--listen-address=" + reviews, "--health-address=" + free(t), "--log-level=error"}, io.Discard, &complaints),
+	assert.Equal(t, exitFailed, run(ctx, []string{"--tls-dir", volume.Dir, "--listen-address=" + reviews, "--health-address=" + free.Address(t), "--log-level=error"}, io.Discard, &complaints),
 		"a port in use ends the second one")
 	cancel()
 	assert.Zero(t, <-ended)
-}
-
-// free is an address that nobody listens on.
-func free(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }

@@ -3,7 +3,6 @@ package harness
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,6 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/c5c3/openstack-upgrade/test/free"
 )
 
 // built remembers the binary of the controller, which is built once per world.
@@ -67,10 +68,7 @@ func (e *Env) RunController(t testing.TB, namespace string, as *rest.Config, fla
 	if err := clientcmd.WriteToFile(kubeconfigOf(as), kubeconfig); err != nil {
 		t.Fatalf("write the kubeconfig of the controller: %v", err)
 	}
-	health, err := freeAddress()
-	if err != nil {
-		t.Fatalf("find a free port: %v", err)
-	}
+	health := free.Address(t)
 	log, err := os.OpenFile(filepath.Join(e.Dir, "controller-"+namespace+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatalf("make the log of the controller: %v", err)
@@ -208,14 +206,6 @@ func kubeconfigOf(config *rest.Config) clientcmdapi.Config {
 		Contexts:       map[string]*clientcmdapi.Context{"test": {Cluster: "test", AuthInfo: "test"}},
 		CurrentContext: "test",
 	}
-}
-
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 func unready(ctx context.Context, url string) string {

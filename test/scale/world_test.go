@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 	"github.com/c5c3/openstack-upgrade/test/build"
+	"github.com/c5c3/openstack-upgrade/test/free"
 	"github.com/c5c3/openstack-upgrade/test/harness"
 )
 
@@ -121,13 +121,11 @@ func assemble(t testing.TB) *crowd {
 // start runs the controller as it is shipped, for all namespaces.
 func (c *crowd) start(as string, flags ...string) *harness.ControllerProcess {
 	c.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(c, err)
-	c.metrics = "http://" + listener.Addr().String() + "/metrics"
-	require.NoError(c, listener.Close())
+	metrics := free.Address(c)
+	c.metrics = "http://" + metrics + "/metrics"
 	// Its heap is to grow as it does where it is shipped to, not as the components' around it.
 	flags = append([]string{"GOGC=", "--watch-namespaces=", "--leader-elect=true", "--log-format=json", "--log-level=info",
-		"--metrics-address=" + listener.Addr().String()}, flags...)
+		"--metrics-address=" + metrics}, flags...)
 	return env.RunController(c, as, env.ControllerConfig(c), flags...)
 }
 

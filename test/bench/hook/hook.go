@@ -20,6 +20,7 @@ import (
 
 	"github.com/c5c3/openstack-upgrade/certs/serving/mint"
 	"github.com/c5c3/openstack-upgrade/test/cluster/binaries"
+	"github.com/c5c3/openstack-upgrade/test/free"
 	"github.com/c5c3/openstack-upgrade/webhook/server"
 )
 
@@ -54,7 +55,7 @@ func Start(t testing.TB, cores int) *Hook {
 	volume.Update(t, h.Pair)
 	addresses := make([]string, 3)
 	for i := range addresses {
-		addresses[i] = free(t)
+		addresses[i] = free.Address(t)
 	}
 	h.Address = addresses[0]
 	h.cmd = exec.Command(binary, "--tls-dir="+volume.Dir, "--listen-address="+addresses[0], "--health-address="+addresses[1],
@@ -87,14 +88,6 @@ func (h *Hook) ready(ctx context.Context, address string) bool {
 	}
 	_ = response.Body.Close()
 	return response.StatusCode == http.StatusOK
-}
-
-func free(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // Resident is the memory that the process has now, and the most it has had, in MiB.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/c5c3/openstack-upgrade/certs/serving/mint"
 	"github.com/c5c3/openstack-upgrade/test/build"
+	"github.com/c5c3/openstack-upgrade/test/free"
 	"github.com/c5c3/openstack-upgrade/test/harness"
 	"github.com/c5c3/openstack-upgrade/webhook/server"
 )
@@ -32,12 +33,12 @@ func serveHook(t testing.TB, env *harness.Env) {
 	}
 	pair, volume := mint.Valid(t, 1, 24*time.Hour), mint.Mount(t)
 	volume.Update(t, pair)
-	address := freeAddress(t)
+	address := free.Address(t)
 	log, err := os.Create(filepath.Join(env.Dir, "webhook.log"))
 	if err != nil {
 		t.Fatalf("make the log of the webhook: %v", err)
 	}
-	cmd := exec.Command(program, "--listen-address="+address, "--health-address="+freeAddress(t), "--metrics-address="+freeAddress(t),
+	cmd := exec.Command(program, "--listen-address="+address, "--health-address="+free.Address(t), "--metrics-address="+free.Address(t),
 		"--tls-dir="+volume.Dir, "--shutdown-delay=0s", "--log-format=text")
 	cmd.Stdout, cmd.Stderr = log, log
 	// It must not outlive a test that is killed.
@@ -88,14 +89,4 @@ func register(t testing.TB, env *harness.Env, url string, ca []byte) {
 		}
 		return ""
 	})
-}
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("find a free port: %v", err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
