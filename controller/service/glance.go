@@ -15,6 +15,9 @@ const (
 	glancePort      = 9292
 )
 
+// glanceServer is for transfers that wait for a store more than they compute.
+var glanceServer = v1alpha1.UWSGISpec{Processes: 2, Threads: 4}
+
 // Glance is the Image service.
 func Glance() Service {
 	const kind, name = "Glance", "glance"
@@ -42,7 +45,7 @@ func Glance() Service {
 				Image: spec.Image, Deployment: spec.Deployment, Jobs: spec.Jobs, Security: spec.Security, Database: spec.Database,
 				Config: render.INI(spec.ExtraConfig), ConfigDirs: []string{glanceManageDir, glanceAPIDir}, ConfigSecrets: spec.ConfigSecretRefs,
 				ScratchDirs: []string{"/tmp", "/var/lib/glance"},
-				Command:     launch(spec.APIServer.Command, "glance.common.wsgi_app:init_app()", glancePort, spec.APIServer.UWSGI, spec.Deployment), Port: glancePort, ProbePath: "/healthcheck",
+				Command:     launch(spec.APIServer.Command, "glance.common.wsgi_app:init_app()", glancePort, spec.APIServer.UWSGI, glanceServer, spec.Deployment), Port: glancePort, ProbePath: "/healthcheck",
 				Tasks: facts.Tasks(),
 			}
 		},

@@ -25,6 +25,7 @@ func TestTheGlanceCommandLosesNoRequest(t *testing.T) {
 		"a token in a header is not cut off":            "--buffer-size 65535",
 		"an upload may pause":                           "--socket-timeout 60",
 		"an image without the application is not ready": "--need-app",
+		"it waits more than it computes":                "--processes 2 --threads 4",
 	} {
 		assert.Contains(t, usual, option, what)
 	}

@@ -19,6 +19,11 @@ const (
 	keystonePort          = 5000
 )
 
+// keystoneServer has one thread a process. A process reads its policy at its
+// first request, and refuses with 403 what another thread asks meanwhile: with
+// more than one, every rollout would turn away a few.
+var keystoneServer = v1alpha1.UWSGISpec{Processes: 4, Threads: 1}
+
 // Keystone is the Identity service. The tag of its image names the release, and
 // the keystone-manage of one release cannot read what the next has expanded.
 func Keystone() Service {
@@ -47,7 +52,7 @@ func Keystone() Service {
 				Image: spec.Image, Deployment: spec.Deployment, Jobs: spec.Jobs, Security: spec.Security, Database: spec.Database,
 				Config: render.INI(spec.ExtraConfig), ConfigDirs: []string{keystoneConfigDir}, ConfigSecrets: spec.ConfigSecretRefs,
 				ScratchDirs: []string{"/tmp", "/var/lib/keystone"},
-				Command:     launch(spec.APIServer.Command, "keystone.server.wsgi:initialize_public_application()", keystonePort, spec.APIServer.UWSGI, spec.Deployment), Port: keystonePort, ProbePath: "/healthcheck",
+				Command:     launch(spec.APIServer.Command, "keystone.server.wsgi:initialize_public_application()", keystonePort, spec.APIServer.UWSGI, keystoneServer, spec.Deployment), Port: keystonePort, ProbePath: "/healthcheck",
 				Tasks: facts.Tasks(),
 			}
 			workload.Keys = append(keysIn(keystoneFernetDir, spec.FernetKeysSecretRef), keysIn(keystoneCredentialDir, spec.CredentialKeysSecretRef)...)

@@ -25,6 +25,9 @@ func TestTheKeystoneCommandServesAndCanBeReplaced(t *testing.T) {
 	assert.Contains(t, usual, "--http-socket :5000")
 	assert.Contains(t, usual, "--module keystone.server.wsgi:initialize_public_application()")
 	assert.Contains(t, usual, "--hook-master-start unix_signal:15 gracefully_kill_them_all", "requests in flight are finished on SIGTERM")
+	assert.Contains(t, usual, "--processes 4 --threads 1 ", "a second thread would be refused while the first one reads the policy")
+	asked := keystone(func(k *v1alpha1.Keystone) { k.Spec.APIServer.UWSGI = v1alpha1.UWSGISpec{Processes: 1, Threads: 8} })
+	assert.Contains(t, strings.Join(asked.Command, " "), "--processes 1 --threads 8 ")
 	replaced := keystone(func(k *v1alpha1.Keystone) { k.Spec.APIServer.Command = []string{"serve", "now"} })
 	assert.Equal(t, []string{"serve", "now"}, replaced.Command)
 }

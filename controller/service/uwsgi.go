@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/c5c3/openstack-upgrade/controller/render"
@@ -8,11 +9,13 @@ import (
 )
 
 // launch is what starts an API: the command that is asked for, otherwise the
-// module under uWSGI.
-func launch(asked []string, module string, port int, server v1alpha1.UWSGISpec, deployment v1alpha1.DeploymentSpec) []string {
+// module under uWSGI, with as many workers as are asked for, or else unset.
+func launch(asked []string, module string, port int, server, unset v1alpha1.UWSGISpec, deployment v1alpha1.DeploymentSpec) []string {
 	if len(asked) > 0 {
 		return asked
 	}
+	server.Processes = cmp.Or(server.Processes, unset.Processes)
+	server.Threads = cmp.Or(server.Threads, unset.Threads)
 	return uwsgi(module, port, server, deployment)
 }
 
@@ -22,7 +25,7 @@ func launch(asked []string, module string, port int, server v1alpha1.UWSGISpec, 
 func uwsgi(module string, port int, server v1alpha1.UWSGISpec, deployment v1alpha1.DeploymentSpec) []string {
 	command := []string{
 		"uwsgi", "--http-socket", ":" + strconv.Itoa(port), "--master", "--lazy-apps", "--need-app", "--enable-threads", "--die-on-term",
-		"--processes", number(server.Processes, 2), "--threads", number(server.Threads, 4),
+		"--processes", strconv.Itoa(int(server.Processes)), "--threads", strconv.Itoa(int(server.Threads)),
 		"--hook-master-start", "unix_signal:15 gracefully_kill_them_all",
 		"--worker-reload-mercy", strconv.FormatInt(render.DrainMercy(deployment), 10),
 		"--buffer-size", "65535", "--socket-timeout", "60",
@@ -35,11 +38,4 @@ func uwsgi(module string, port int, server v1alpha1.UWSGISpec, deployment v1alph
 		command = append(command, "--listen", strconv.Itoa(int(server.ListenQueue)))
 	}
 	return append(command, server.ExtraArgs...)
-}
-
-func number(asked, otherwise int32) string {
-	if asked > 0 {
-		return strconv.Itoa(int(asked))
-	}
-	return strconv.Itoa(int(otherwise))
 }

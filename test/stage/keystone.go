@@ -59,7 +59,7 @@ spec:
     resources:
       requests: {cpu: 50m, memory: 192Mi}
   apiServer:
-    uwsgi: {processes: 1, threads: 8}
+    uwsgi: {processes: 3, threads: 1}
   extraConfig:
     identity:
       password_hash_rounds: "4"

@@ -259,14 +259,17 @@ type SecuritySpec struct {
 
 // UWSGISpec shapes the application server.
 type UWSGISpec struct {
-	// Processes that serve requests; unset means 2.
+	// Processes that serve requests; unset means 2 for a Glance, 4 for a
+	// Keystone.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=512
 	Processes int32 `json:"processes,omitempty"`
 
-	// Threads of each process; unset means 4.
+	// Threads of each process; unset means 4 for a Glance, 1 for a Keystone: its
+	// processes refuse with 403 what a second thread is asked while the first one
+	// reads the policy.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
