@@ -42,7 +42,7 @@ cluster-down: ## Stop that cluster and remove every trace of it
 
 ##@ Prove it
 .PHONY: test
-test: vet test-unit test-integration test-faults test-scale ## Vet, unit and manifest tests, the tests against a real API server, and a share of the faults
+test: vet test-unit test-integration ## Vet, unit and manifest tests, and the tests against a real API server
 
 .PHONY: vet
 vet: ## go vet, with the tests that need a cluster

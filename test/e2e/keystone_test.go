@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	_ "embed"
 	"slices"
 	"strings"
 	"sync"
@@ -132,30 +131,6 @@ func (i identity) nothingFailed(t *testing.T) {
 	}
 }
 
-//go:embed forget_keystone.py
-var forgetKeystone string
-
-// forget lets an API pod open transactions that are never ended by themselves, on the table that expand is about to
-// change. It is what the older Keystone does now and then, until its interpreter collects what nobody holds; expand would
-// wait for them, and every token behind expand.
-func (i identity) forget(t *testing.T) {
-	t.Helper()
-	pods, err := i.stage.Pods(t.Context(), i.key, "api")
-	require.NoError(t, err)
-	require.NotEmpty(t, pods)
-	ctx, end := context.WithCancel(t.Context())
-	var forgetting sync.WaitGroup
-	forgetting.Go(func() {
-		_, err := on.Kubectl(ctx, "", "-n", i.key.Namespace, "exec", pods[0].Name, "--", "python3", "-c", forgetKeystone)
-		on.Say("  %s: whoever forgets transactions has ended: %v", i.key.Namespace, err)
-	})
-	t.Cleanup(func() { end(); forgetting.Wait() })
-	require.NoError(t, on.Await(t.Context(), "a transaction to be forgotten in "+i.key.Namespace, patience, func(ctx context.Context) (bool, string, error) {
-		said, err := on.SQL(ctx, "", "SELECT IS_USED_LOCK('forgotten') IS NOT NULL")
-		return err == nil && said == "1", "not yet", nil
-	}))
-}
-
 func promotedTo(release string) func(stage.Object) bool {
 	return func(o stage.Object) bool {
 		return o.Record().InstalledRelease == release && o.Record().UpgradePhase == "" && stage.Ready(o)
@@ -185,7 +160,6 @@ func keystoneWalked(t *testing.T) {
 	})
 	defer stop()
 	require.NoError(t, err)
-	i.forget(t)
 	require.NoError(t, i.ask(t, stage.KeystoneAfter))
 	i.until(t, "the upgrade to be complete", promotedTo(stage.KeystoneAfter))
 	require.NoError(t, on.Await(t.Context(), "the sync that follows", patience, i.stage.SyncedBy(i.key, stage.Keystones.Image(stage.KeystoneAfter))))

@@ -59,7 +59,7 @@ spec:
     resources:
       requests: {cpu: 50m, memory: 192Mi}
   apiServer:
-    uwsgi: {processes: 3, threads: 1}
+    uwsgi: {processes: 2, threads: 1}
   extraConfig:
     identity:
       password_hash_rounds: "4"
