@@ -38,16 +38,12 @@ func (d *deleted) seen(job *batchv1.Job, finished bool) {
 // unshown notes a Job that is there although the cache does not show it. It is
 // not forgotten before the cache does, or it is gone.
 func (d *deleted) unshown(job *batchv1.Job, finished bool) {
-	if _, known := d.known(job.Namespace, job.Name); !known && !finished {
+	d.mu.Lock()
+	_, known := d.jobs[types.NamespacedName{Namespace: job.Namespace, Name: job.Name}]
+	d.mu.Unlock()
+	if !known && !finished {
 		d.seen(job, false)
 	}
-}
-
-func (d *deleted) known(namespace, name string) (gone time.Time, known bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	gone, known = d.jobs[types.NamespacedName{Namespace: namespace, Name: name}]
-	return gone, known
 }
 
 // quiet gives what is left of the quiet time for a name that no Job has. When

@@ -101,13 +101,13 @@ func (r *Reconciler) unseenJobs(ctx context.Context, d upgrade.Desired, s upgrad
 func (r *Reconciler) confirm(ctx context.Context, s upgrade.State, w render.Workload, seen *observation) error {
 	if seen.deployment == nil {
 		unshown := &appsv1.Deployment{}
-		err := r.Live.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: w.Name}, unshown)
-		switch {
-		case err == nil:
+		found, err := get(ctx, r.Live, w, w.Name, unshown)
+		if err != nil {
+			return err
+		}
+		if found {
 			seen.deployment = unshown
 			seen.again = sooner(seen.again, conflictPause) // until they show it
-		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("get Deployment %s: %w", w.Name, err)
 		}
 	}
 	pods, err := list(ctx, r.Live, w)

@@ -11,9 +11,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,33 +86,18 @@ func open(t *testing.T, state upgrade.State, options ...build.GlanceOption) *sta
 }
 
 func (s *stage) holding(objects ...client.Object) client.WithWatch {
-	scheme := runtime.NewScheme()
-	require.NoError(s.t, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.Glance{}, &batchv1.Job{}, &appsv1.Deployment{}).Build()
+	return fake.NewClientBuilder().WithScheme(kinds(s.t)).WithObjects(objects...).WithStatusSubresource(&v1alpha1.Glance{}, &batchv1.Job{}, &appsv1.Deployment{}).Build()
 }
 
 // stop has the cache of a kind go on showing what is there now.
 func (s *stage) stop(list client.ObjectList, one client.Object) {
 	s.t.Helper()
 	require.NoError(s.t, s.server.List(s.t.Context(), list))
+	items, err := meta.ExtractList(list)
+	require.NoError(s.t, err)
 	var objects []client.Object
-	switch list := list.(type) {
-	case *batchv1.JobList:
-		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
-		}
-	case *corev1.PodList:
-		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
-		}
-	case *appsv1.DeploymentList:
-		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
-		}
-	case *v1alpha1.GlanceList:
-		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
-		}
+	for _, item := range items {
+		objects = append(objects, item.(client.Object))
 	}
 	past := s.holding(objects...)
 	s.stopped[fmt.Sprintf("%T", list)], s.stopped[fmt.Sprintf("%T", one)] = past, past

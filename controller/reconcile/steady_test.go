@@ -28,6 +28,14 @@ import (
 // for the cache alone: it answers reads, and knows no controllers.
 var errCall = errors.New("a call to the API server")
 
+// kinds are those that the controller works with.
+func kinds(tb testing.TB) *runtime.Scheme {
+	tb.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(tb, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
+	return scheme
+}
+
 type silent struct{}
 
 func (silent) Phase(string, string, string, upgrade.Phase, time.Time) {}
@@ -40,8 +48,7 @@ func (silent) Gone(string, string, string)                            {}
 // and at rest; writes are counted once frozen is set.
 func steady(tb testing.TB) (r *Reconciler, request ctrl.Request, freeze func()) {
 	tb.Helper()
-	scheme := runtime.NewScheme()
-	require.NoError(tb, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
+	scheme := kinds(tb)
 	glance := build.Glance("images", build.In("openstack"))
 	glance.UID, glance.Generation = "a-uid", 1
 	frozen := false

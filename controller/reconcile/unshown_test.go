@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -10,8 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,8 +21,7 @@ import (
 )
 
 func TestNoSyncBeginsWhileADeploymentOfADeletedNamesakeIsThereThatTheCachesDoNotShow(t *testing.T) {
-	scheme := runtime.NewScheme()
-	require.NoError(t, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
+	scheme := kinds(t)
 	glance := build.Glance("images", build.In("openstack"))
 	glance.UID, glance.Generation = "the-second", 1
 	left := build.Deployment("openstack", "images", "r:2026.2", 1)

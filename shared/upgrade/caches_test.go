@@ -99,18 +99,12 @@ func (s *sight) observe() Observed {
 // observeJob is one Job by its cached status and by the pod that is seen of it, or of one before it.
 func (s *sight) observeJob(task Task, pod playedJob) Job {
 	w, played := &s.cached, s.cached.job(task)
-	job := Job{Name: "glance-" + string(task), Standing: Stale, Progress: played.progress, Revised: played.config != w.config}
+	job := Job{Name: "glance-" + string(task), Standing: w.standing(*played, task), Progress: played.progress, Revised: played.config != w.config}
 	switch {
 	case !played.exists && pod.alive():
 		return Job{Name: job.Name, Standing: Leaving, Progress: Running}
 	case !played.exists:
 		return Job{}
-	case played.foreign:
-		job.Standing = Foreign
-	case played.leaving:
-		job.Standing = Leaving
-	case played.work == WorkOf(w.state, w.asked(), task):
-		job.Standing = Current
 	}
 	if !job.finished() && !pod.foreign && pod.exists {
 		switch {

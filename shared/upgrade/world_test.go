@@ -155,15 +155,7 @@ func (w *world) observe() Observed {
 		if !played.exists {
 			continue
 		}
-		job := Job{Name: "glance-" + string(task), Progress: played.progress, Standing: Stale, Revised: played.config != w.config}
-		switch {
-		case played.foreign:
-			job.Standing = Foreign
-		case played.leaving:
-			job.Standing = Leaving
-		case played.work == WorkOf(w.state, w.asked(), task):
-			job.Standing = Current
-		}
+		job := Job{Name: "glance-" + string(task), Progress: played.progress, Standing: w.standing(*played, task), Revised: played.config != w.config}
 		if played.progress == Failed {
 			job.Note = "the pod ended with exit code 1"
 		}
@@ -177,6 +169,19 @@ func (w *world) observe() Observed {
 		o.RecordedDone = contract.exists && !contract.leaving && contract.progress == Complete && contract.work == WorkOf(note, w.wish, Contract)
 	}
 	return o
+}
+
+// standing is how a Job that exists counts for a task.
+func (w *world) standing(job playedJob, task Task) Standing {
+	switch {
+	case job.foreign:
+		return Foreign
+	case job.leaving:
+		return Leaving
+	case job.work == WorkOf(w.state, w.asked(), task):
+		return Current
+	}
+	return Stale
 }
 
 func (a *playedDeployment) observe(config int8, replicas int32) Deployment {

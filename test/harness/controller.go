@@ -110,6 +110,15 @@ func (e *Env) RunController(t testing.TB, namespace string, as *rest.Config, fla
 	return c
 }
 
+// Lasting is a test that leaves what it would clean up to another, which lasts longer.
+type Lasting struct {
+	testing.TB
+	Longer testing.TB
+}
+
+// Cleanup outlasts the test.
+func (l Lasting) Cleanup(f func()) { l.Longer.Cleanup(f) }
+
 // PID is the number of the process.
 func (c *ControllerProcess) PID() int { return c.cmd.Process.Pid }
 

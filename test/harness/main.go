@@ -44,12 +44,17 @@ func run(m *testing.M, inTheEnd []func(*Env) error) (code int) {
 		fmt.Fprintf(os.Stderr, "the tests ran without controllers: %v\n", err)
 		code = 1
 	}
-	if err := env.Stop(code != 0); err != nil {
+	return env.Conclude(code)
+}
+
+// Conclude stops the world, says where its logs are if anything has failed, and gives the exit code that comes of that.
+func (e *Env) Conclude(code int) int {
+	if err := e.Stop(code != 0); err != nil {
 		fmt.Fprintf(os.Stderr, "stop the test environment: %v\n", err)
 		code = 1
 	}
 	if code != 0 {
-		fmt.Fprintf(os.Stderr, "logs of etcd, API server and controllers: %s\n", env.Dir)
+		fmt.Fprintf(os.Stderr, "logs of etcd, API server and controllers: %s\n", e.Dir)
 	}
 	return code
 }

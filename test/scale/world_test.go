@@ -51,7 +51,7 @@ var env *harness.Env
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
-func run(m *testing.M) (code int) {
+func run(m *testing.M) int {
 	flag.Parse()
 	// The components hold gigabytes here; the harness would let their heaps grow to five times what they hold.
 	if err := os.Setenv("GOGC", "200"); err != nil {
@@ -66,15 +66,7 @@ func run(m *testing.M) (code int) {
 		fmt.Fprintf(os.Stderr, "start the test environment: %v\n", err)
 		return 1
 	}
-	code = m.Run()
-	if err := env.Stop(code != 0); err != nil {
-		fmt.Fprintf(os.Stderr, "stop the test environment: %v\n", err)
-		code = 1
-	}
-	if code != 0 {
-		fmt.Fprintf(os.Stderr, "logs of etcd, API server and controllers: %s\n", env.Dir)
-	}
-	return code
+	return env.Conclude(m.Run())
 }
 
 // key is the place of the n-th Glance. All have names of one length; see specimenOf.

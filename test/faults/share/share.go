@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // The variables that `make faults` sets.
@@ -23,6 +24,14 @@ const (
 
 // Whole tells whether everything is to be run.
 func Whole() bool { return os.Getenv(Much) == "whole" }
+
+// Stays is for how long, at least, the controller must have nothing to write about an object that has come to rest.
+func Stays() time.Duration {
+	if Whole() {
+		return 2 * time.Minute
+	}
+	return 2 * time.Second
+}
 
 // Plan is the one plan that is asked for, empty when none is.
 func Plan() string { return os.Getenv(Given) }

@@ -53,7 +53,7 @@ func Prepare(t testing.TB, env *harness.Env, told *history.Recorder, as *rest.Co
 // at once, and a port that was free a moment ago is not.
 func (l *Lane) start(t testing.TB) {
 	t.Helper()
-	process := l.RunController(lasting{t, l.owner}, l.NS, l.Wire.Config(), l.flags...)
+	process := l.RunController(harness.Lasting{TB: t, Longer: l.owner}, l.NS, l.Wire.Config(), l.flags...)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.controller, l.killed = process, false
@@ -84,15 +84,6 @@ func (l *Lane) tend(t testing.TB) {
 		t.Fatalf("the controller has ended by itself, see %s", l.controller.Log)
 	}
 }
-
-// lasting leaves what the test of one story would clean up to the lane.
-type lasting struct {
-	testing.TB
-	lane testing.TB
-}
-
-// Cleanup outlasts the story.
-func (l lasting) Cleanup(f func()) { l.lane.Cleanup(f) }
 
 // Calm takes back every disturbance of the wire.
 func (l *Lane) Calm() {

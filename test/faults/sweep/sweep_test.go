@@ -29,14 +29,6 @@ const (
 	mostPairs = 200
 )
 
-// stays is for how long, at least, the controller must have nothing to write about an object whose story is over.
-func stays() time.Duration {
-	if share.Whole() {
-		return 2 * time.Minute
-	}
-	return 2 * time.Second
-}
-
 func TestAStoryComesToTheSameWhateverIsDoneToAnyOfItsWrites(t *testing.T) {
 	s := begin(t)
 	stories := s.choose(story.All())
@@ -113,7 +105,7 @@ func (s *sweep) live(t *testing.T, each story.Story, faults ...wire.Fault) (_ st
 	defer func() {
 		lane.Wire.Plan()
 		lane.Wire.Refuse(nil)
-		lane.Part(t, 2*stays())
+		lane.Part(t, 2*share.Stays())
 		s.lanes <- lane
 	}()
 	outcome, play := each.Live(t, lane, fmt.Sprintf("i%dx", s.names.Add(1)), func(play *story.Play) { play.Plan(faults...) })
@@ -158,7 +150,7 @@ func (s *sweep) disturbed(t *testing.T, p plan) {
 // stay waits until the last story has been over for a while, and demands that no controller has written about any since.
 func (s *sweep) stay(t *testing.T) {
 	t.Helper()
-	time.Sleep(stays())
+	time.Sleep(share.Stays())
 	for range lanes {
 		for _, woken := range (<-s.lanes).Woken() {
 			t.Error(woken)

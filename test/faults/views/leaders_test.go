@@ -83,18 +83,15 @@ func (p *pair) arrange(t testing.TB) (leads string) {
 		}
 		return ""
 	})
-	p.second = p.RunController(lasting{t, p.owner}, p.NS, p.Wire.Config(), p.flags()...)
+	p.follow(t)
 	return leads
 }
 
-// lasting leaves what the test of one plan would clean up to the lane.
-type lasting struct {
-	testing.TB
-	lane testing.TB
+// follow starts the controller that waits, which lasts as long as the lane.
+func (p *pair) follow(t testing.TB) {
+	t.Helper()
+	p.second = p.RunController(harness.Lasting{TB: t, Longer: p.owner}, p.NS, p.Wire.Config(), p.flags()...)
 }
-
-// Cleanup outlasts the plan.
-func (l lasting) Cleanup(f func()) { l.lane.Cleanup(f) }
 
 // handOver is a story, the write that its leader is paused in, and when it goes on: when the other leads, and the write
 // arrives late; or when the other has brought the story to its end, and the write is lost.
@@ -161,7 +158,7 @@ func TestALeaderThatIsPausedPastItsLeaseAndResumedChangesNothing(t *testing.T) {
 	if len(plans) == 0 {
 		t.Errorf("no plan was run: is PLAN='%s' one that a failure has printed?", share.Plan())
 	}
-	time.Sleep(stays())
+	time.Sleep(share.Stays())
 	for range many {
 		for _, woken := range (<-l.pairs).Woken() {
 			t.Error(woken)
@@ -208,7 +205,7 @@ func (l *leaders) live(t *testing.T, each story.Story, disturb func(*pair, *stor
 	p := <-l.pairs
 	defer func() {
 		p.Calm()
-		p.Part(t, stays())
+		p.Part(t, share.Stays())
 		l.pairs <- p
 	}()
 	leads := p.arrange(t)
@@ -283,7 +280,7 @@ func (h handOver) disturb(t *testing.T, p *pair, play *story.Play, leads string,
 	play.Plan(wire.Fault{Deed: wire.Hold, At: h.at})
 	play.Look = func(story.Object) {
 		if p.second.Ended() { // on a busy machine it may miss its own lease; a kubelet starts it anew
-			p.second = p.RunController(lasting{t, p.owner}, p.NS, p.Wire.Config(), p.flags()...)
+			p.follow(t)
 		}
 	}
 	play.Calm = func() {

@@ -1,13 +1,10 @@
 package views
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,16 +17,10 @@ import (
 	"github.com/c5c3/openstack-upgrade/test/harness"
 )
 
-func TestMain(m *testing.M) {
-	// Stories wait for controllers more than for a CPU.
-	if err := flag.Set("test.parallel", strconv.Itoa(lanes)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	harness.Main(m)
-}
+func TestMain(m *testing.M) { harness.Main(m) }
 
 const (
+	// lanes is how many stories are lived at a time: as many tests as a harness runs side by side.
 	lanes = 16
 	// shareOfStories is how many stories a share is about.
 	shareOfStories = 6
@@ -43,14 +34,6 @@ func outage() time.Duration {
 		return time.Minute
 	}
 	return 20 * time.Second
-}
-
-// stays is for how long, at least, the controller must have nothing to write about an object whose story is over.
-func stays() time.Duration {
-	if share.Whole() {
-		return 2 * time.Minute
-	}
-	return 2 * time.Second
 }
 
 // experiment is what is demanded of the plans of one kind.
@@ -152,7 +135,7 @@ func TestAStoryComesToTheSameWhateverTheControllerSees(t *testing.T) {
 			})
 		}
 	})
-	time.Sleep(stays())
+	time.Sleep(share.Stays())
 	for range many {
 		for _, woken := range (<-e.lanes).Woken() {
 			t.Error(woken)
@@ -224,7 +207,7 @@ func (e *run) live(t *testing.T, each story.Story, disturb func(*story.Play)) st
 	lane := <-e.lanes
 	defer func() {
 		lane.Calm()
-		lane.Part(t, 2*stays())
+		lane.Part(t, 2*share.Stays())
 		e.lanes <- lane
 	}()
 	outcome, _ := each.Live(t, lane, fmt.Sprintf("i%dx", e.names.Add(1)), disturb)

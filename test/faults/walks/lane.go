@@ -28,9 +28,9 @@ type lane struct {
 }
 
 // open makes a lane and starts its controller.
-func open(t lasting, env *harness.Env, told *history.Recorder, as *rest.Config) *lane {
+func open(t harness.Lasting, env *harness.Env, told *history.Recorder, as *rest.Config) *lane {
 	t.Helper()
-	l := &lane{Env: env, t: t.lane, ns: env.Namespace(t), told: told}
+	l := &lane{Env: env, t: t.Longer, ns: env.Namespace(t), told: told}
 	fernet, admin := build.KeystoneSecrets(l.ns)
 	env.Create(t, build.DatabaseSecret(l.ns), fernet, admin)
 	l.line = wire.Open(t, as)
@@ -39,19 +39,10 @@ func open(t lasting, env *harness.Env, told *history.Recorder, as *rest.Config) 
 	return l
 }
 
-// lasting is the test of one walk, with what it cleans up left to the lane.
-type lasting struct {
-	testing.TB
-	lane testing.TB
-}
-
-// Cleanup outlasts the walk.
-func (l lasting) Cleanup(f func()) { l.lane.Cleanup(f) }
-
 // start runs the controller, which ends with the lane.
 func (l *lane) start(t testing.TB) {
 	t.Helper()
-	l.controller = l.RunController(lasting{t, l.t}, l.ns, l.line.Config())
+	l.controller = l.RunController(harness.Lasting{TB: t, Longer: l.t}, l.ns, l.line.Config())
 }
 
 // crash kills the controller, and starts it again after a while.

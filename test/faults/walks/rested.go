@@ -10,9 +10,6 @@ import (
 	"github.com/c5c3/openstack-upgrade/test/harness"
 )
 
-// lingering is how long an object is left alone after its walk, in the whole, to show that nobody writes about it.
-const lingering = 2 * time.Minute
-
 // settled is an object whose walk is over.
 type settled struct {
 	namespace, name string
@@ -34,7 +31,7 @@ func (r *rested) add(t testing.TB, one settled) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, one)
-	for ; share.Whole() && time.Since(r.all[r.gone].since) > lingering; r.gone++ {
+	for ; share.Whole() && time.Since(r.all[r.gone].since) > share.Stays(); r.gone++ {
 		r.all[r.gone].until = time.Now()
 		if err := r.all[r.gone].leave(); err != nil {
 			t.Errorf("delete %s: %v", r.all[r.gone].name, err)
@@ -45,11 +42,7 @@ func (r *rested) add(t testing.TB, one settled) {
 // broken waits until the last has rested for a while, and lists what a controller has written about any that rested.
 func (r *rested) broken(t testing.TB, env *harness.Env) (found []string) {
 	t.Helper()
-	wait := silence
-	if share.Whole() {
-		wait = lingering
-	}
-	time.Sleep(wait)
+	time.Sleep(share.Stays())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	calls, err := env.AllCalls(t.Context(), harness.Actor{User: "system:serviceaccount:" + harness.ControllerNamespace + ":" + harness.ControllerServiceAccount})

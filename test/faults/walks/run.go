@@ -192,14 +192,21 @@ func (r *runner) remove(job *batchv1.Job) {
 	}
 }
 
+// before is the object as it is before a deed, nil if there is none.
+func (r *runner) before() object {
+	r.t.Helper()
+	o, err := r.now(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return o
+}
+
 // recreate deletes the object and asks for it anew, while its children are still going. The new one is of the release
 // that was installed, as a person who restores manifests would have it.
 func (r *runner) recreate() {
 	r.t.Helper()
-	before, err := r.now(r.t.Context())
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	before := r.before()
 	if before == nil {
 		return
 	}
@@ -248,10 +255,7 @@ func (r *runner) wipe() {
 // edit asks for something else.
 func (r *runner) edit(step Step) {
 	r.t.Helper()
-	before, err := r.now(r.t.Context())
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	before := r.before()
 	if before == nil {
 		return
 	}

@@ -75,7 +75,7 @@ func TestRandomWalksKeepTheRulesAndComeToRest(t *testing.T) {
 				var l *lane // lasts as long as the whole test, for what rests in it
 				for walk, more := walks.next(); more; walk, more = walks.next() {
 					if l == nil {
-						l = open(lasting{t, outer}, env, told, as)
+						l = open(harness.Lasting{TB: t, Longer: outer}, env, told, as)
 					}
 					name := fmt.Sprintf("w%d", walk.Seed)
 					if t.Run(name, func(t *testing.T) { take(t, l, walk, name, rests) }) {
