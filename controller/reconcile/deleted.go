@@ -14,6 +14,10 @@ import (
 // collector finds it.
 const quietTime = 5 * time.Second
 
+// partedFor is how long a Job of a deleted object is remembered: as long as the
+// garbage collector may take for it on a bad day.
+const partedFor = 10 * time.Minute
+
 // deleted remembers the Jobs that had work left when they were last seen.
 type deleted struct {
 	mu   sync.Mutex
@@ -61,6 +65,23 @@ func (d *deleted) quiet(namespace, name string, now time.Time) (left time.Durati
 		d.jobs[key] = now
 	}
 	return max(gone.Add(quietTime).Sub(now), 0), true
+}
+
+// part is told that the object of such a Job is gone. Its Jobs follow it, so that
+// the quiet time begins; a namesake made within it keeps to it. What nobody has
+// asked for since is forgotten when others part.
+func (d *deleted) part(namespace, name string, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	if gone, known := d.jobs[key]; known && gone.IsZero() {
+		d.jobs[key] = now
+	}
+	for key, gone := range d.jobs {
+		if !gone.IsZero() && now.Sub(gone) > partedFor {
+			delete(d.jobs, key)
+		}
+	}
 }
 
 func (d *deleted) forget(namespace, name string) {

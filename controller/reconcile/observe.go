@@ -185,7 +185,9 @@ func (r *Reconciler) children(ctx context.Context, w render.Workload, seen *obse
 			if found, err = get(ctx, r.Live, w, name, job); err == nil && !found {
 				r.deleted.forget(w.Namespace, name)
 			}
-			seen.unshown[task] = found
+			if seen.unshown[task] = found; found {
+				seen.again = sooner(seen.again, foreignPause) // no watch may ever tell of its end
+			}
 		}
 		if err != nil {
 			return err

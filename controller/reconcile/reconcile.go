@@ -19,6 +19,7 @@ import (
 
 	"github.com/c5c3/openstack-upgrade/controller/render"
 	"github.com/c5c3/openstack-upgrade/controller/service"
+	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 )
 
@@ -84,12 +85,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if r.rests.same(request.NamespacedName, print, r.Now()) {
 		return ctrl.Result{}, nil
 	}
-	object, err := r.load(ctx, request)
+	object, left, err := r.load(ctx, request)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if object == nil {
-		return ctrl.Result{}, nil
+		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	workload := r.Service.Workload(object)
 	state, desired := object.State(), r.Service.Wish(object)
@@ -150,26 +151,41 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // load gives the object, or nil when there is nothing to do for it: its
-// children go with it, and nothing new is made for an object that is going.
-func (r *Reconciler) load(ctx context.Context, request ctrl.Request) (service.Object, error) {
-	object := r.Service.New()
-	if err := r.Client.Get(ctx, request.NamespacedName, object); err != nil {
-		if apierrors.IsNotFound(err) {
-			r.pace.forget(request.NamespacedName)
-			r.written.forget(request.NamespacedName)
-			r.rests.forget(request.NamespacedName)
-			r.rolled.forget(request.NamespacedName)
-			r.Meter.Gone(r.Service.Kind, request.Namespace, request.Name)
-			return nil, nil
-		}
-		return nil, fmt.Errorf("get %s %s: %w", r.Service.Kind, request.NamespacedName, err)
+// children go with it, and nothing new is made for an object that is going. It
+// is nil, too, while the cache is behind our own write, for as long as is left
+// to it.
+func (r *Reconciler) load(ctx context.Context, request ctrl.Request) (object service.Object, left time.Duration, err error) {
+	object = r.Service.New()
+	switch err := r.Client.Get(ctx, request.NamespacedName, object); {
+	case apierrors.IsNotFound(err):
+		r.part(request)
+		return nil, 0, nil
+	case err != nil:
+		return nil, 0, fmt.Errorf("get %s %s: %w", r.Service.Kind, request.NamespacedName, err)
 	}
-	if behind, late := r.written.behind(request.NamespacedName, object, r.Now()); behind && late {
-		return r.loadLive(ctx, request)
-	} else if behind || object.GetDeletionTimestamp() != nil {
-		return nil, nil // the watch event of that very write brings the next look
+	behind, left := r.written.behind(request.NamespacedName, object, r.Now())
+	switch {
+	case behind && left > 0:
+		return nil, left, nil // the watch event of that very write brings the next look, if it comes
+	case behind:
+		object, err = r.loadLive(ctx, request)
+		return object, 0, err
+	case object.GetDeletionTimestamp() != nil:
+		return nil, 0, nil
 	}
-	return object, nil
+	return object, 0, nil
+}
+
+// part forgets what was remembered of an object that is gone.
+func (r *Reconciler) part(request ctrl.Request) {
+	r.pace.forget(request.NamespacedName)
+	r.written.forget(request.NamespacedName)
+	r.rests.forget(request.NamespacedName)
+	r.rolled.forget(request.NamespacedName)
+	for _, task := range upgrade.Tasks {
+		r.deleted.part(request.Namespace, v1alpha1.JobName(request.Name, task), r.Now())
+	}
+	r.Meter.Gone(r.Service.Kind, request.Namespace, request.Name)
 }
 
 // loadLive is load past a cache that has stopped. What comes back may be older

@@ -41,16 +41,16 @@ func (w *written) note(key types.NamespacedName, object metav1.Object, now time.
 }
 
 // behind tells whether a cache is behind what was written, which it shows as
-// this object, or as nil; and whether it has been so for longer than caches
-// lag. What it has once shown is forgotten.
-func (w *written) behind(key types.NamespacedName, shown metav1.Object, now time.Time) (behind, late bool) {
+// this object, or as nil; and what is left of the time that caches may lag, zero
+// when that is over. What it has once shown is forgotten.
+func (w *written) behind(key types.NamespacedName, shown metav1.Object, now time.Time) (behind bool, left time.Duration) {
 	if !w.older(key, shown) {
 		w.forget(key)
-		return false, false
+		return false, 0
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return true, now.Sub(w.versions[key].at) >= lag
+	return true, max(w.versions[key].at.Add(lag).Sub(now), 0)
 }
 
 // older tells whether an object, or nil where there is none, is older than what

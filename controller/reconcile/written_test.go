@@ -23,12 +23,14 @@ func TestACacheThatIsBehindOurOwnWriteIsKnown(t *testing.T) {
 	w.note(key, at("10", "a"), now)
 	assert.True(t, behind(at("9", "a"), now))
 	assert.True(t, behind(nil, now), "it does not show what was created")
-	is, late := w.behind(key, at("9", "a"), now.Add(lag-1))
+	is, left := w.behind(key, at("9", "a"), now.Add(lag-1))
 	assert.True(t, is)
-	assert.False(t, late)
-	is, late = w.behind(key, at("9", "a"), now.Add(lag))
-	assert.True(t, is, "it is not believed however long it takes")
-	assert.True(t, late)
+	assert.Equal(t, time.Duration(1), left)
+	for _, later := range []time.Duration{lag, 2 * lag} {
+		is, left = w.behind(key, at("9", "a"), now.Add(later))
+		assert.True(t, is, "it is not believed however long it takes")
+		assert.Zero(t, left)
+	}
 	for _, shown := range []metav1.Object{at("10", "a"), at("11", "a"), at("9", "b"), at("x", "a")} {
 		w.note(key, at("10", "a"), now)
 		assert.False(t, behind(shown, now), "%s of %s", shown.GetResourceVersion(), shown.GetUID())

@@ -102,9 +102,10 @@ func (e *Env) awaitFakeNodes(ctx context.Context) error {
 	return nil
 }
 
-// configure hands flags of the form --name=value to the API server.
+// configureAPIServer hands flags of the form --name=value to the API server, and gives it addresses for as many Services
+// as any experiment makes: those it would have by itself are 254.
 func (e *Env) configureAPIServer() {
-	arguments := e.plane.ControlPlane.GetAPIServer().Configure()
+	arguments := e.plane.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.16.0.0/14")
 	for _, flag := range e.flags["kube-apiserver"] {
 		name, value, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
 		arguments.Set(name, value)

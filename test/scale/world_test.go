@@ -60,7 +60,7 @@ func run(m *testing.M) int {
 	}
 	var err error
 	env, err = harness.Start(context.Background(), harness.FakeNodes(4),
-		harness.Flags("kube-apiserver", "--service-cluster-ip-range=10.16.0.0/14", "--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000"),
+		harness.Flags("kube-apiserver", "--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000"),
 		harness.Flags("kube-controller-manager", managerFlags...))
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "start the test environment: %v\n", err)

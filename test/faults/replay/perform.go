@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,11 +75,42 @@ func (p *performance) perform() {
 		}
 	}
 	p.t.Logf("%d of %d statements did not come about: %s", len(p.missed), len(p.plan), strings.Join(p.missed, "; "))
+	if 3*len(p.missed) > len(p.plan) {
+		p.t.Error("too little of the schedule came about to have shown anything: a planner without its hole leaves out what the hole brings, at its end")
+	}
 	p.Wire.Plan()
 	p.Wire.Thaw(wire.Everything)
 	for _, letGo := range p.held {
 		letGo()
 	}
+	p.settle()
+}
+
+// settle waits until no Job works any more, and nothing has come of the last that did for a while.
+func (p *performance) settle() {
+	p.t.Helper()
+	count, since := -1, time.Now()
+	p.Await("what was begun to be over", func(story.Object) string {
+		if points := p.Points(); len(points) != count {
+			count, since = len(points), time.Now()
+		}
+		for _, task := range upgrade.Tasks {
+			if job := p.Job(task); job != nil && !over(job) {
+				since = time.Now()
+				return "Job " + job.Name + " works"
+			}
+		}
+		if time.Since(since) < patience {
+			return "something was written a moment ago"
+		}
+		return ""
+	})
+}
+
+func over(job *batchv1.Job) bool {
+	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
+	})
 }
 
 // hold has the pods of tasks hang.
@@ -264,15 +296,11 @@ func (p *performance) pods(component, image string) (count int) {
 func (p *performance) cleanUp() {
 	for _, task := range upgrade.Tasks {
 		found := p.Job(task)
-		if found == nil {
+		if found == nil || !over(found) {
 			continue
 		}
-		for _, c := range found.Status.Conditions {
-			if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
-				if err := p.Client.Delete(p.t.Context(), found, client.PropagationPolicy("Background")); client.IgnoreNotFound(err) != nil {
-					p.t.Errorf("delete Job %s: %v", found.Name, err)
-				}
-			}
+		if err := p.Client.Delete(p.t.Context(), found, client.PropagationPolicy("Background")); client.IgnoreNotFound(err) != nil {
+			p.t.Errorf("delete Job %s: %v", found.Name, err)
 		}
 	}
 }

@@ -2,9 +2,11 @@ package replay
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -51,12 +53,10 @@ func TestTheProductSurvivesWhatTheModelFoundForPlannersWithAHole(t *testing.T) {
 		all = map[string]string{"the plan that was given": plan}
 	case !share.Whole():
 		random := rand.New(rand.NewPCG(share.Seed(t), 0))
-		for len(all) > few {
-			for name := range all {
-				if random.IntN(2) == 0 && len(all) > few {
-					delete(all, name)
-				}
-			}
+		names := slices.Sorted(maps.Keys(all))
+		random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		for _, name := range names[few:] {
+			delete(all, name)
 		}
 	}
 	env, began := harness.Shared(t), time.Now()
@@ -74,9 +74,14 @@ func TestTheProductSurvivesWhatTheModelFoundForPlannersWithAHole(t *testing.T) {
 				}()
 				plan, err := parse(text)
 				require.NoError(t, err)
-				outcome, _ := of(t, text, plan).Live(t, story.Open(t, env, told, as), "i1x", nil)
+				lane := story.Open(t, env, told, as)
+				outcome, _ := of(t, text, plan).Live(t, lane, "i1x", nil)
 				for _, broken := range outcome.Broken {
 					t.Errorf("%s", broken)
+				}
+				time.Sleep(share.Stays())
+				for _, woken := range lane.Woken() {
+					t.Error(woken)
 				}
 				if t.Failed() {
 					t.Logf("again: make faults RUN=TheModelFound PLAN='%s'\nthe whole history:\n%s", text, outcome.Told)

@@ -3,6 +3,7 @@ package story
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
+	"github.com/c5c3/openstack-upgrade/test/faults/history"
 	"github.com/c5c3/openstack-upgrade/test/faults/wire"
 )
 
@@ -37,9 +39,11 @@ type Play struct {
 	// Calm, if set, is called when the story has come to its end, and what it lets go must be quiet afterwards.
 	Calm func()
 
-	t      testing.TB
-	first  int    // write of the lane
-	repair func() // what was scripted to fail
+	t       testing.TB
+	first   int         // write of the lane
+	repair  func()      // what was scripted to fail
+	release func()      // what was scripted to hang
+	heard   atomic.Bool // of the record that was written by hand
 }
 
 // Live lives the story with an object of this name, which must be new in the lane. disturb, if any, is called when
@@ -94,12 +98,16 @@ func (p *Play) premature() func(wire.Point) bool {
 	if p.from.Installed == "" {
 		return nil
 	}
-	heard := false
 	return func(at wire.Point) bool {
-		heard = heard || (at.Resource == "deployments" && p.mine(at))
-		return !heard && at.Resource == "jobs" && at.Name == v1alpha1.JobName(p.Name, upgrade.Sync)
+		if at.Resource == "deployments" && p.mine(at) {
+			p.heard.Store(true)
+		}
+		return !p.heard.Load() && at.Resource == "jobs" && at.Name == v1alpha1.JobName(p.Name, upgrade.Sync)
 	}
 }
+
+// Heard tells whether the controller has acted on the record that was written by hand, so that it is more than a record.
+func (p *Play) Heard() bool { return p.from.Installed == "" || p.heard.Load() }
 
 // state is the record with which the story begins.
 func (p *Play) state() upgrade.State {
@@ -183,7 +191,7 @@ func (p *Play) await(what string, lack func() string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			p.t.Fatalf("waited %s for %s: %s", bound, what, last)
+			p.t.Fatalf("waited %s for %s: %s\nthe whole history:\n%s", bound, what, last, history.Tell(p.Told.Whole(p.t, p.subject(p.NS, p.Name))))
 		}
 	}
 }

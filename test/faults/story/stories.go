@@ -113,9 +113,11 @@ func aborted(phase upgrade.Phase) Story {
 func abortedHalfRolled() Story {
 	return Story{Title: "abort in RollingUpdate", from: walking(upgrade.Migrating), wish: next, last: upgrade.RollingUpdate,
 		prepare: func(p *Play) {
+			p.holdMigrate()
 			p.Script(render.ComponentAPI, ":"+next, harness.CrashLoop(1, "no"))
 		},
 		tell: func(p *Play) {
+			p.migrateBesideOldPods()
 			p.Await("the rollout to begin", in(upgrade.RollingUpdate))
 			p.awaitDeployment("a new pod beside the old ones", func(d *appsv1.Deployment) string {
 				return lacks(d.Status.UpdatedReplicas == 1 && d.Status.Replicas == 2, "%d updated of %d", d.Status.UpdatedReplicas, d.Status.Replicas)
@@ -123,6 +125,28 @@ func abortedHalfRolled() Story {
 			p.Ask(old)
 			p.awaitAbort()
 		}}
+}
+
+// holdMigrate keeps migrate from ending before migrateBesideOldPods. The record is written before anything serves; a
+// rollout that found no Deployment would make it with the next release at once, and no old pod would ever have been.
+func (p *Play) holdMigrate() {
+	p.t.Helper()
+	p.release = p.Script(string(upgrade.Migrate), anyImage, harness.Hang())
+}
+
+func (p *Play) migrateBesideOldPods() {
+	p.t.Helper()
+	p.awaitDeployment("the old pods to serve", p.serves(old))
+	p.release()
+}
+
+// serves demands that the pods of a release, and no others, are there and available.
+func (p *Play) serves(release string) func(*appsv1.Deployment) string {
+	return func(d *appsv1.Deployment) string {
+		n := ptr.Deref(d.Spec.Replicas, 1)
+		return lacks(d.Spec.Template.Spec.Containers[0].Image == p.Image(release) && d.Status.ObservedGeneration >= d.Generation &&
+			d.Status.UpdatedReplicas == n && d.Status.Replicas == n && d.Status.AvailableReplicas == n, "%+v", d.Status)
+	}
 }
 
 // awaitAbort waits for what an abort leaves: a release in sync, or, where its tools cannot read what was expanded, pods
@@ -135,11 +159,7 @@ func (p *Play) awaitAbort() {
 	}
 	p.Await("the abort to be told", says(upgrade.DowngradeNotSupported))
 	p.Await("the record", in(upgrade.Steady))
-	p.awaitDeployment("the old pods to serve", func(d *appsv1.Deployment) string {
-		n := ptr.Deref(d.Spec.Replicas, 1)
-		return lacks(d.Spec.Template.Spec.Containers[0].Image == p.Image(old) && d.Status.ObservedGeneration >= d.Generation &&
-			d.Status.UpdatedReplicas == n && d.Status.Replicas == n && d.Status.AvailableReplicas == n, "%+v", d.Status)
-	})
+	p.awaitDeployment("the old pods to serve again", p.serves(old))
 }
 
 func (p *Play) awaitDeployment(what string, lack func(*appsv1.Deployment) string) {
@@ -183,9 +203,11 @@ func failing(task upgrade.Task, reason upgrade.Reason, ends string) (prepare, te
 func rolloutRepaired() Story {
 	return Story{Title: "RollingUpdate failed and repaired", from: walking(upgrade.Migrating), wish: next,
 		prepare: func(p *Play) {
+			p.holdMigrate()
 			p.repair = p.Script(render.ComponentAPI, ":"+next, harness.CrashLoop(1, "no such option"))
 		},
 		tell: func(p *Play) {
+			p.migrateBesideOldPods()
 			p.Await("the rollout to begin", in(upgrade.RollingUpdate))
 			p.AwaitPod(render.ComponentAPI, ":"+next)
 			p.repair()

@@ -67,9 +67,11 @@ func moments(phases []upgrade.Phase) []moment {
 type waiter struct {
 	at     moment
 	walked bool
+	ready  func() bool // for what is to be done
 	once   sync.Once
 	do     func()
 	met    bool
+	kept   func() bool // whether anything was kept from the controller
 }
 
 // look is what a play shows of its object.
@@ -77,14 +79,21 @@ func (w *waiter) look(o story.Object) {
 	phase := o.State().Phase
 	come := w.at == first || moment(phase) == w.at && phase != upgrade.Steady || w.at == after && w.walked && phase == upgrade.Steady
 	w.walked = w.walked || phase != upgrade.Steady
-	if come {
+	if come && w.ready() {
 		w.once.Do(func() { w.met = true; w.do() })
 	}
 }
 
 // disturb has a play disturbed at the moment, and undisturbed a while later at the latest when its story has ended.
 func (s sight) disturb(p *story.Play, lasting time.Duration) *waiter {
-	w := &waiter{at: s.at}
+	w := &waiter{at: s.at, ready: func() bool { return true }, kept: func() bool { return true }}
+	kept := 0
+	if s.what == stale || s.what == missed {
+		w.kept = func() bool { return kept > 0 }
+	}
+	if s.what == wiped {
+		w.ready = p.Heard // before that, nothing but the record tells of the walk that it is of
+	}
 	var over <-chan struct{}
 	begin, end := s.deeds(p)
 	w.do = func() {
@@ -97,6 +106,11 @@ func (s sight) disturb(p *story.Play, lasting time.Duration) *waiter {
 	p.Calm = func() {
 		if over != nil {
 			<-over
+			// Who was blind looks again after a pause that has grown meanwhile.
+			for deadline := time.Now().Add(takeover); s.what == missed && p.Wire.Kept() == 0 && time.Now().Before(deadline); {
+				time.Sleep(100 * time.Millisecond)
+			}
+			kept = p.Wire.Kept()
 		}
 		if s.what == wiped {
 			p.Await("that a status was lost not to be said any more, which is held back for a while", func(o story.Object) string {

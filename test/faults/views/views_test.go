@@ -3,8 +3,10 @@ package views
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -85,7 +87,14 @@ type run struct {
 
 	mu    sync.Mutex
 	known map[string]story.Outcome
-	rows  map[what]*line.Result
+	rows  map[what]*row
+	unmet []string
+}
+
+// row is what became of the plans of a kind, from when the first of them began to when the last of them ended.
+type row struct {
+	line.Result
+	began time.Time
 }
 
 func whole(is, was story.Outcome) string {
@@ -106,7 +115,7 @@ func ending(is, was story.Outcome) string {
 
 func TestAStoryComesToTheSameWhateverTheControllerSees(t *testing.T) {
 	t.Parallel()
-	e := &run{env: harness.Shared(t), known: map[string]story.Outcome{}, rows: map[what]*line.Result{}}
+	e := &run{env: harness.Shared(t), known: map[string]story.Outcome{}, rows: map[what]*row{}}
 	e.choose(t)
 	e.lanes = make(chan *story.Lane, lanes)
 	told, as := history.Follow(t, e.env), e.env.ControllerConfig(t)
@@ -129,9 +138,7 @@ func TestAStoryComesToTheSameWhateverTheControllerSees(t *testing.T) {
 		for _, each := range e.plans {
 			t.Run(each.String(), func(t *testing.T) {
 				t.Parallel()
-				started := time.Now()
 				e.disturbed(t, each)
-				e.row(each.what, t.Failed(), time.Since(started))
 			})
 		}
 	})
@@ -146,24 +153,37 @@ func TestAStoryComesToTheSameWhateverTheControllerSees(t *testing.T) {
 			row.Print()
 		}
 	}
+	if len(e.unmet) > 0 {
+		fmt.Fprintf(os.Stderr, "%d plans are in no row, since there was nothing to be kept from the controller:\n  %s\n", len(e.unmet), strings.Join(e.unmet, "\n  "))
+	}
+	if len(e.rows) == 0 {
+		t.Error("no plan was met by what it is about")
+	}
 }
 
-// row counts a plan in the row of its kind, with the time that its plans took one by one.
-func (e *run) row(kind what, failed bool, took time.Duration) {
+// close counts a plan in the row of its kind. One that kept nothing from the controller was no plan.
+func (e *run) close(p plan, began time.Time, failed, met bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	row := e.rows[kind]
-	if row == nil {
-		row = &line.Result{Name: experiments[kind].name + ", for " + experiments[kind].lasting().String()}
-		if kind == wiped {
-			row.Name = experiments[kind].name
-		}
-		e.rows[kind] = row
+	if !failed && !met {
+		e.unmet = append(e.unmet, p.String())
+		return
 	}
-	row.Plans++
-	row.Took += took / lanes
+	found := e.rows[p.what]
+	if found == nil {
+		found = &row{line.Result{Name: experiments[p.what].name}, began}
+		if lasting := experiments[p.what].lasting(); lasting > 0 {
+			found.Name += ", for " + lasting.String()
+		}
+		e.rows[p.what] = found
+	}
+	if began.Before(found.began) {
+		found.began = began
+	}
+	found.Took = time.Since(found.began)
+	found.Plans++
 	if !failed {
-		row.Passed++
+		found.Passed++
 	}
 }
 
@@ -219,13 +239,16 @@ func (e *run) live(t *testing.T, each story.Story, disturb func(*story.Play)) st
 
 func (e *run) disturbed(t *testing.T, p plan) {
 	t.Helper()
+	began, met := time.Now(), false
 	defer func() {
 		if t.Failed() {
 			t.Logf("This plan again: make faults RUN=WhateverTheControllerSees PLAN='%s'", p)
 		}
+		e.close(p, began, t.Failed(), met)
 	}()
 	var w *waiter
 	outcome := e.live(t, p.Story, func(play *story.Play) { w = p.disturb(play, experiments[p.what].lasting()) })
+	met = w.kept()
 	if !w.met {
 		t.Errorf("the story never came to %s", p.at)
 	}

@@ -38,6 +38,7 @@ func (w *Wire) watch(out http.ResponseWriter, in *http.Request, asked request) {
 	outdated := !blind && !initial && marked(w.outdated, asked.resource)
 	if outdated {
 		delete(w.outdated, asked.resource)
+		w.kept++
 	}
 	w.mu.Unlock()
 	switch {
@@ -96,6 +97,9 @@ func (w *Wire) listen(s *stream, from io.Reader) {
 		w.mu.Lock()
 		s.pending = append(s.pending, chunk[:n]...)
 		s.ended = err != nil
+		if n > 0 && !s.initial && marked(w.frozen, s.resource) {
+			w.kept++
+		}
 		w.changed.Broadcast()
 		w.mu.Unlock()
 		if err != nil {

@@ -34,6 +34,7 @@ type Wire struct {
 	blind    map[string]bool
 	missed   map[string]bool // of which a watch was cut or turned away while blind
 	outdated map[string]bool
+	kept     int // how often something was held back since Freeze, or a watch had to list anew since Blind
 	down     bool
 	holding  bool
 	dropped  bool
@@ -198,6 +199,14 @@ func (w *Wire) answered(index, code int, committed bool) {
 // meanwhile still tells what is there when it begins.
 func (w *Wire) Freeze(resources ...string) { w.mark(w.frozen, resources) }
 
+// Kept is how often something was held back that a watch would have told since Freeze, or a watch had to list anew since
+// Blind. Zero is that nothing was kept from the process.
+func (w *Wire) Kept() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.kept
+}
+
 // Thaw lets go what was held back, in its order, and all that follows.
 func (w *Wire) Thaw(resources ...string) {
 	w.mu.Lock()
@@ -251,6 +260,7 @@ func (w *Wire) Up() {
 func (w *Wire) mark(set map[string]bool, resources []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.kept = 0
 	for _, resource := range resources {
 		set[resource] = true
 	}
