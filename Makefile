@@ -25,7 +25,7 @@ scaled   = $(envtest),kube-scheduler,kwok
 module   = github.com/c5c3/openstack-upgrade
 
 # The experiments with faults that need a real API server.
-disturbed = sweep|walks|views|replay
+disturbed = sweep|walks|views|replay|restart
 
 ##@ See it
 .PHONY: demo
@@ -103,7 +103,8 @@ scale: ## A thousand Glances upgraded at once, ten thousand at rest, and a table
 .PHONY: fuzz
 fuzz: ## Fuzz whatever odd data can enter by (FUZZTIME=1m each); what is kept lies in testdata/fuzz
 	for target in shared/release:FuzzParse shared/image:FuzzParse shared/image:FuzzReleaseOfTag webhook/admission:FuzzReview \
-	    webhook/lint:FuzzManifest shared/api/v1alpha1:FuzzStatus controller/render:FuzzReadRecord certs/serving:FuzzPair; do \
+	    webhook/lint:FuzzManifest shared/api/v1alpha1:FuzzStatus controller/render:FuzzReadRecord certs/serving:FuzzPair \
+	    controller/shelf:FuzzApart; do \
 	  go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) ./$${target%:*}; done
 
 .PHONY: lint

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -104,17 +105,20 @@ func Throughout[T client.Object](t testing.TB, env *Env, during time.Duration, o
 // PodsOf lists the pods of a namespace that a script would match, terminating ones too.
 func (e *Env) PodsOf(t testing.TB, pods Pods) []corev1.Pod {
 	t.Helper()
-	var list corev1.PodList
-	if err := e.Client.List(t.Context(), &list, client.InNamespace(pods.Namespace)); err != nil {
+	found, err := e.ListPods(t.Context(), pods)
+	if err != nil {
 		t.Fatalf("list pods: %v", err)
 	}
-	var found []corev1.Pod
-	for _, pod := range list.Items {
-		if pods.match(&pod) {
-			found = append(found, pod)
-		}
-	}
 	return found
+}
+
+// ListPods is PodsOf for those who ask again where there is no answer.
+func (e *Env) ListPods(ctx context.Context, pods Pods) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := e.Client.List(ctx, &list, client.InNamespace(pods.Namespace)); err != nil {
+		return nil, fmt.Errorf("of %s: %w", pods.Namespace, err)
+	}
+	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !pods.match(&pod) }), nil
 }
 
 // Evict asks for the eviction of a pod, as a drain does.

@@ -41,11 +41,16 @@ func (e *Env) kubeconfigFor(name, program string, groups ...string) (path string
 
 // startComponent runs a program. Flags that the world was given for it come last and win.
 func (e *Env) startComponent(name string, flags ...string) (*component, error) {
-	log, err := e.log(name)
+	return e.launch(name, name, slices.Concat(flags, e.flags[name]))
+}
+
+// launch runs a program with these flags and no others, and has it write to a log of this name.
+func (e *Env) launch(name, logged string, flags []string) (*component, error) {
+	log, err := e.log(logged)
 	if err != nil {
 		return nil, err
 	}
-	c := &component{name: name, done: make(chan struct{}), cmd: exec.Command(filepath.Join(e.assets, name), slices.Concat(flags, e.flags[name])...)}
+	c := &component{name: name, done: make(chan struct{}), cmd: exec.Command(filepath.Join(e.assets, name), flags...)}
 	c.cmd.Stdout, c.cmd.Stderr = log, log
 	// Its own process group: Ctrl-C is for the test, which then stops it.
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -39,6 +39,7 @@ type Env struct {
 	plane    *envtest.Environment
 	manager  *component
 	beside   []*component
+	again    []*component // API servers that were started after the first
 	watchdog *watchdog
 	assets   string
 	root     string
@@ -177,6 +178,9 @@ func (e *Env) Stop(keepLogs bool) error {
 	}
 	if e.manager != nil {
 		failures = append(failures, e.manager.stop())
+	}
+	for _, c := range e.again {
+		failures = append(failures, c.stop())
 	}
 	if e.plane != nil {
 		failures = append(failures, e.plane.Stop())

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,6 +33,15 @@ func (p *Play) Script(component, image string, behaviours ...harness.Behaviour) 
 
 func (p *Play) podsOf(component, image string) harness.Pods {
 	return harness.Pods{Namespace: p.NS, Instance: p.Name, Component: component, Image: image}
+}
+
+func (p *Play) pods(component, image string) (found []corev1.Pod) {
+	p.t.Helper()
+	p.surely("list pods", func(ctx context.Context) (err error) {
+		found, err = p.ListPods(ctx, p.podsOf(component, image))
+		return err
+	})
+	return found
 }
 
 // Job is that of a task; nil if there is none.

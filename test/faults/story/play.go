@@ -175,7 +175,7 @@ func (p *Play) AwaitPod(component, image string) {
 	p.t.Helper()
 	p.await("a pod of "+component+" to run", func() string {
 		p.Now()
-		for _, pod := range p.PodsOf(p.t, p.podsOf(component, image)) {
+		for _, pod := range p.pods(component, image) {
 			if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
 				return ""
 			}

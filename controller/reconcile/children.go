@@ -1,0 +1,84 @@
+package reconcile
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/c5c3/openstack-upgrade/controller/render"
+	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
+	"github.com/c5c3/openstack-upgrade/shared/upgrade"
+)
+
+// children reads Jobs, Deployment, Service and ConfigMap. What a cache should
+// show for a while, and does not, is asked for past it.
+func (r *Reconciler) children(ctx context.Context, w render.Workload, seen *observation) error {
+	for _, task := range upgrade.Tasks {
+		job, name := &batchv1.Job{}, v1alpha1.JobName(w.Name, task)
+		found, err := get(ctx, r.Client, w, name, job)
+		if left, known := r.deleted.quiet(w.Namespace, name, r.Now()); err == nil && !found && known && left == 0 {
+			if found, err = get(ctx, r.Live, w, name, job); err == nil && !found {
+				r.deleted.forget(w.Namespace, name)
+			}
+			if seen.unshown[task] = found; found {
+				seen.again = sooner(seen.again, foreignPause) // no watch may ever tell of its end
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if found {
+			seen.live[task] = job
+		}
+	}
+	deployment, address, config := &appsv1.Deployment{}, &corev1.Service{}, &corev1.ConfigMap{}
+	found, err := r.deployment(ctx, w, deployment)
+	if err != nil {
+		return err
+	}
+	if found {
+		seen.deployment = deployment
+	}
+	if found, err = get(ctx, r.Client, w, w.Name, address); err != nil {
+		return err
+	}
+	if found {
+		seen.address = address
+	}
+	if found, err = get(ctx, r.Client, w, w.ConfigName(), config); err != nil {
+		return err
+	}
+	if found {
+		seen.config = config
+	}
+	return nil
+}
+
+// deployment reads the Deployment, past the cache while that is behind what we
+// wrote last.
+func (r *Reconciler) deployment(ctx context.Context, w render.Workload, into *appsv1.Deployment) (bool, error) {
+	key := client.ObjectKey{Namespace: w.Namespace, Name: w.Name}
+	found, err := get(ctx, r.Client, w, w.Name, into)
+	if err != nil {
+		return false, err
+	}
+	var shown metav1.Object
+	if found {
+		shown = into
+	}
+	if behind, _ := r.rolled.behind(key, shown, r.Now()); !behind {
+		return found, nil
+	}
+	*into = appsv1.Deployment{}
+	if found, err = get(ctx, r.Live, w, w.Name, into); err != nil {
+		return false, err
+	}
+	if !found || r.rolled.older(key, into) {
+		r.rolled.forget(key)
+	}
+	return found, nil
+}

@@ -1,0 +1,95 @@
+package walks
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/c5c3/openstack-upgrade/shared/upgrade"
+)
+
+// denied is how the API server says that a webhook has refused something.
+const denied = "denied the request"
+
+// edit asks for something else.
+func (r *runner) edit(step Step) {
+	r.t.Helper()
+	before := r.before()
+	if before == nil {
+		return
+	}
+	wanted, has := r.asks(step, before.State(), asked(before))
+	if !has {
+		r.say("that has no meaning here")
+		return
+	}
+	r.request(wanted)
+}
+
+// request asks for a wish, and judges the answer: what the law refuses before and after, a webhook that judges must have
+// refused, and what the law takes before and after, it must have let pass.
+func (r *runner) request(wanted wish) {
+	r.t.Helper()
+	var lawBefore *upgrade.Rejection
+	err := r.patiently("ask", func(ctx context.Context) error {
+		o, err := r.now(ctx)
+		if err != nil || o == nil {
+			return err
+		}
+		old := o.DeepCopyObject().(object)
+		ask(o, wanted)
+		lawBefore = r.judged(o)
+		return r.Client.Patch(ctx, o, client.MergeFrom(old))
+	})
+	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !strings.Contains(err.Error(), denied) {
+		r.t.Fatalf("ask for %s: %v", wanted, err)
+	}
+	switch {
+	case err == nil && lawBefore == nil:
+		r.say("asked for %s", wanted)
+	case err == nil:
+		r.say("asked for %s, although %v", wanted, lawBefore)
+		r.mustBeRefused(wanted)
+	default:
+		r.say("asked for %s: %.300s", wanted, err)
+		if lawBefore == nil && strings.Contains(err.Error(), denied) {
+			r.mustBeWrong(wanted)
+		}
+	}
+}
+
+// mustBeWrong demands that the law, which took a wish, has come to refuse it meanwhile, as the webhook did.
+func (r *runner) mustBeWrong(wanted wish) {
+	r.t.Helper()
+	o, err := r.now(r.t.Context())
+	if err != nil || o == nil {
+		return
+	}
+	ask(o, wanted)
+	if law := r.judged(o); law == nil {
+		r.t.Errorf("the webhook refused %s, which the law takes", wanted)
+	}
+}
+
+// judged is what the law says about an edit.
+func (r *runner) judged(o object) *upgrade.Rejection {
+	return upgrade.Check(o.State(), tables[r.Service].Wish(o))
+}
+
+// mustBeRefused demands that the law, which refused a wish, has come to take it meanwhile, if the webhook was there.
+func (r *runner) mustBeRefused(wanted wish) {
+	r.t.Helper()
+	if r.hookSince.IsZero() || time.Since(r.hookSince) < hookLag {
+		return
+	}
+	o, err := r.now(r.t.Context())
+	if err != nil || o == nil || !asked(o).same(wanted) {
+		return
+	}
+	if law := r.judged(o); law != nil {
+		r.t.Errorf("the webhook let %s pass, although %v", wanted, law)
+	}
+}
