@@ -42,7 +42,7 @@ cluster-down: ## Stop that cluster and remove every trace of it
 
 ##@ Prove it
 .PHONY: test
-test: vet test-unit test-integration ## Vet, unit and manifest tests, and the tests against a real API server
+test: vet test-unit test-integration test-faults test-scale ## Vet, unit and manifest tests, the tests against a real API server, and a share of the experiments with faults and at scale
 
 .PHONY: vet
 vet: ## go vet, with the tests that need a cluster
@@ -51,7 +51,7 @@ vet: ## go vet, with the tests that need a cluster
 
 .PHONY: test-unit
 test-unit: ## Tests that need nothing but Go, the manifests' among them
-	go test -run '$(RUN)' $$(go list ./... | grep -Ev '^$(module)/test(/integration(/.*)?|/harness|/scale|/faults/($(disturbed)))?$$')
+	go test -run '$(RUN)' $$(go list ./... | grep -Ev '^$(module)/test(/integration(/.*)?|/harness|/scale|/faults/($(disturbed)|mutants))?$$')
 	@# What these read through the go command, its cache of test results cannot see.
 	go test -run '$(RUN)' -count=1 ./test
 
@@ -63,7 +63,7 @@ test-integration: ## Tests against a real API server, etcd and kube-controller-m
 .PHONY: test-faults
 test-faults: ## A bounded share of the experiments with faults that need a real API server (SEED=… to repeat it)
 	export KUBEBUILDER_ASSETS FAULTS_LINES; KUBEBUILDER_ASSETS=$$($(call binaries,$(envtest))); FAULTS_LINES=$$(mktemp); \
-	failed=0; go test -p 1 -count=1 -run '$(RUN)' -timeout 20m $$(go list ./test/faults/... | grep -E '/($(disturbed))$$') || failed=1; \
+	failed=0; go test -p 1 -count=1 -run '$(RUN)' -timeout 20m $$(go list ./test/faults/... | grep -E '/($(disturbed)|mutants)$$') || failed=1; \
 	cat $$FAULTS_LINES; rm $$FAULTS_LINES; exit $$failed
 
 .PHONY: test-scale

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/c5c3/openstack-upgrade/test/faults/line"
 	"github.com/c5c3/openstack-upgrade/test/faults/share"
@@ -81,16 +80,19 @@ func explorations(whole bool) []exploration {
 // each other, and with caches that lag. What a controller has written itself it does not forget.
 func TestEveryWalkEndsWhateverTheCachesShowAndWhereverTheControllerIsKilled(t *testing.T) {
 	t.Parallel()
-	moments, ends, began := 0, 0, time.Now()
+	moments, ends, wrong, began := 0, 0, 0, time.Now()
 	result := line.Result{Name: "model, moments visited"}
 	for _, e := range explorations(share.Whole()) {
 		start, m := time.Now(), e.by(Decide)
 		t.Logf("%-45s %8d moments, %6d worlds, %5d ends, %s", e.name, len(m.moments), len(m.worlds), m.ends, time.Since(start).Round(time.Millisecond))
-		require.Empty(t, m.problem, "%s\nreplay it: make faults PLAN='%s'", e.name, e.plan(m.shortest))
 		moments, ends = moments+len(m.moments), ends+m.ends
+		if m.problem != "" {
+			t.Errorf("%s: %s\nThe same, on the real thing: make faults RUN=TheModelFound PLAN='%s'", e.name, m.problem, e.plan(m.shortest))
+			wrong++
+		}
 	}
 	assert.NotZero(t, ends)
 	assert.Greater(t, moments, 100_000)
-	result.Plans, result.Passed, result.Took = moments, moments, time.Since(began)
+	result.Plans, result.Passed, result.Took = moments, moments-wrong, time.Since(began)
 	result.Print()
 }
