@@ -16,7 +16,7 @@ type Meter struct {
 
 	mu      sync.Mutex
 	current map[[3]string]upgrade.Phase
-	counted map[string]struct{}
+	counted map[[4]string]string // the last Job of each name, by its UID
 
 	phase     *prometheus.GaugeVec
 	since     *prometheus.GaugeVec
@@ -30,7 +30,7 @@ type Meter struct {
 func New(registry prometheus.Registerer, version string, started time.Time) *Meter {
 	object := []string{"kind", "namespace", "name"}
 	m := &Meter{
-		started: started, current: map[[3]string]upgrade.Phase{}, counted: map[string]struct{}{},
+		started: started, current: map[[3]string]upgrade.Phase{}, counted: map[[4]string]string{},
 		phase: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "openstack_upgrade_phase",
 			Help: "1 for the phase an object is in; phase is Steady when no upgrade is active."}, append(object, "phase")),
 		since: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "openstack_upgrade_phase_start_timestamp_seconds",
@@ -74,16 +74,17 @@ func (m *Meter) PhaseEnded(kind string, phase upgrade.Phase, took time.Duration)
 func (m *Meter) Ended(kind, outcome string) { m.upgrades.WithLabelValues(kind, outcome).Inc() }
 
 // Job counts a finished Job once in the life of the process.
-func (m *Meter) Job(kind string, task upgrade.Task, uid, outcome string, finished time.Time) {
+func (m *Meter) Job(kind, namespace, name string, task upgrade.Task, uid, outcome string, finished time.Time) {
 	if finished.Before(m.started) {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, done := m.counted[uid]; done {
+	key := [4]string{kind, namespace, name, string(task)}
+	if m.counted[key] == uid {
 		return
 	}
-	m.counted[uid] = struct{}{}
+	m.counted[key] = uid
 	m.jobs.WithLabelValues(kind, string(task), outcome).Inc()
 }
 
@@ -92,6 +93,9 @@ func (m *Meter) Gone(kind, namespace, name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.current, [3]string{kind, namespace, name})
+	for _, task := range upgrade.Tasks {
+		delete(m.counted, [4]string{kind, namespace, name, string(task)})
+	}
 	object := prometheus.Labels{"kind": kind, "namespace": namespace, "name": name}
 	m.phase.DeletePartialMatch(object)
 	m.since.DeletePartialMatch(object)

@@ -170,6 +170,7 @@ func (r *Reconciler) create(ctx context.Context, object, live client.Object, fou
 		return nil
 	}
 	if live.GetLabels()[render.LabelManagedBy] == render.ManagedBy {
+		r.remember(live)
 		return nil
 	}
 	if mend == nil {
@@ -187,11 +188,13 @@ func (r *Reconciler) update(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// remember notes what caches must show before they are believed again; Jobs are
-// remembered until they are deleted anyway.
+// remember notes what caches must show before they are believed again.
 func (r *Reconciler) remember(object client.Object) {
-	if _, is := object.(*appsv1.Deployment); is {
+	switch object.(type) {
+	case *appsv1.Deployment:
 		r.rolled.note(client.ObjectKeyFromObject(object), object, r.Now())
+	case *batchv1.Job:
+		r.made.note(client.ObjectKeyFromObject(object), object, r.Now())
 	}
 }
 

@@ -19,10 +19,11 @@ import (
 func (r *Reconciler) children(ctx context.Context, w render.Workload, seen *observation) error {
 	for _, task := range upgrade.Tasks {
 		job, name := &batchv1.Job{}, v1alpha1.JobName(w.Name, task)
-		found, err := get(ctx, r.Client, w, name, job)
+		found, err := r.job(ctx, w, name, job, seen)
 		if left, known := r.deleted.quiet(w.Namespace, name, r.Now()); err == nil && !found && known && left == 0 {
 			if found, err = get(ctx, r.Live, w, name, job); err == nil && !found {
 				r.deleted.forget(w.Namespace, name)
+				r.doubts.raise(client.ObjectKey{Namespace: w.Namespace, Name: w.Name}) // a pod of it may live on
 			}
 			if seen.unshown[task] = found; found {
 				seen.again = sooner(seen.again, foreignPause) // no watch may ever tell of its end
@@ -36,7 +37,7 @@ func (r *Reconciler) children(ctx context.Context, w render.Workload, seen *obse
 		}
 	}
 	deployment, address, config := &appsv1.Deployment{}, &corev1.Service{}, &corev1.ConfigMap{}
-	found, err := r.deployment(ctx, w, deployment)
+	found, err := r.deployment(ctx, w, deployment, seen)
 	if err != nil {
 		return err
 	}
@@ -58,11 +59,24 @@ func (r *Reconciler) children(ctx context.Context, w render.Workload, seen *obse
 	return nil
 }
 
+// job reads a Job, past the cache while that is behind the one we have made.
+func (r *Reconciler) job(ctx context.Context, w render.Workload, name string, into *batchv1.Job, seen *observation) (bool, error) {
+	return current(ctx, r, &r.made, w, name, into, seen)
+}
+
 // deployment reads the Deployment, past the cache while that is behind what we
 // wrote last.
-func (r *Reconciler) deployment(ctx context.Context, w render.Workload, into *appsv1.Deployment) (bool, error) {
-	key := client.ObjectKey{Namespace: w.Namespace, Name: w.Name}
-	found, err := get(ctx, r.Client, w, w.Name, into)
+func (r *Reconciler) deployment(ctx context.Context, w render.Workload, into *appsv1.Deployment, seen *observation) (bool, error) {
+	return current(ctx, r, &r.rolled, w, w.Name, into, seen)
+}
+
+// current reads an object, past the cache while that is behind what we wrote.
+func current[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, r *Reconciler, ours *written, w render.Workload, name string, into P, seen *observation) (bool, error) {
+	key := client.ObjectKey{Namespace: w.Namespace, Name: name}
+	found, err := get(ctx, r.Client, w, name, into)
 	if err != nil {
 		return false, err
 	}
@@ -70,15 +84,16 @@ func (r *Reconciler) deployment(ctx context.Context, w render.Workload, into *ap
 	if found {
 		shown = into
 	}
-	if behind, _ := r.rolled.behind(key, shown, r.Now()); !behind {
+	if behind, _ := ours.behind(key, shown, r.Now()); !behind {
 		return found, nil
 	}
-	*into = appsv1.Deployment{}
-	if found, err = get(ctx, r.Live, w, w.Name, into); err != nil {
+	seen.again = sooner(seen.again, foreignPause) // it may be gone before the cache has ever shown it
+	*into = *new(T)
+	if found, err = get(ctx, r.Live, w, name, into); err != nil {
 		return false, err
 	}
-	if !found || r.rolled.older(key, into) {
-		r.rolled.forget(key)
+	if !found || ours.older(key, into) {
+		ours.forget(key)
 	}
 	return found, nil
 }

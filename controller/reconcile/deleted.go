@@ -21,7 +21,13 @@ const partedFor = 10 * time.Minute
 // deleted remembers the Jobs that had work left when they were last seen.
 type deleted struct {
 	mu   sync.Mutex
-	jobs map[types.NamespacedName]time.Time // when it was found gone; zero while it is there
+	jobs map[types.NamespacedName]left
+}
+
+// left is what is known of such a Job.
+type left struct {
+	gone   time.Time // when it was found gone; zero while it is there
+	parted bool      // its object is gone
 }
 
 // seen notes a Job that is there.
@@ -29,14 +35,14 @@ func (d *deleted) seen(job *batchv1.Job, finished bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.jobs == nil {
-		d.jobs = map[types.NamespacedName]time.Time{}
+		d.jobs = map[types.NamespacedName]left{}
 	}
 	key := types.NamespacedName{Namespace: job.Namespace, Name: job.Name}
 	if finished {
 		delete(d.jobs, key)
 		return
 	}
-	d.jobs[key] = time.Time{}
+	d.jobs[key] = left{}
 }
 
 // unshown notes a Job that is there although the cache does not show it. It is
@@ -52,19 +58,19 @@ func (d *deleted) unshown(job *batchv1.Job, finished bool) {
 
 // quiet gives what is left of the quiet time for a name that no Job has. When
 // it is over, known goes on to be true until the name is forgotten.
-func (d *deleted) quiet(namespace, name string, now time.Time) (left time.Duration, known bool) {
+func (d *deleted) quiet(namespace, name string, now time.Time) (remains time.Duration, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	gone, known := d.jobs[key]
-	switch {
-	case !known:
+	job, known := d.jobs[key]
+	if !known {
 		return 0, false
-	case gone.IsZero():
-		gone = now
-		d.jobs[key] = now
 	}
-	return max(gone.Add(quietTime).Sub(now), 0), true
+	if job.gone.IsZero() {
+		job.gone = now
+	}
+	d.jobs[key] = left{gone: job.gone} // somebody asks: it has an object
+	return max(job.gone.Add(quietTime).Sub(now), 0), true
 }
 
 // part is told that the object of such a Job is gone. Its Jobs follow it, so that
@@ -74,11 +80,14 @@ func (d *deleted) part(namespace, name string, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	if gone, known := d.jobs[key]; known && gone.IsZero() {
-		d.jobs[key] = now
+	if job, known := d.jobs[key]; known {
+		if job.gone.IsZero() {
+			job.gone = now
+		}
+		d.jobs[key] = left{job.gone, true}
 	}
-	for key, gone := range d.jobs {
-		if !gone.IsZero() && now.Sub(gone) > partedFor {
+	for key, job := range d.jobs {
+		if job.parted && now.Sub(job.gone) > partedFor {
 			delete(d.jobs, key)
 		}
 	}

@@ -2,17 +2,21 @@ package reconcile
 
 import (
 	"context"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/c5c3/openstack-upgrade/controller/render"
 	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 )
 
-// observeJob reduces one Job and its pods.
-func (r *Reconciler) observeJob(ctx context.Context, w render.Workload, work upgrade.Work, job *batchv1.Job, pods []corev1.Pod, seen *observation) upgrade.Job {
+// observeJob reduces one Job and its pods. Pods of a Job that was there before
+// may be left; they say nothing of how far this one is.
+func (r *Reconciler) observeJob(ctx context.Context, task upgrade.Task, pods []corev1.Pod, seen *observation) upgrade.Job {
+	w, work, job := seen.workload, upgrade.WorkOf(seen.state, seen.desired, task), seen.live[task]
 	active := unfinished(pods)
 	if job == nil {
 		if left, known := r.deleted.quiet(w.Namespace, v1alpha1.JobName(w.Name, work.Task), r.Now()); known && len(active) == 0 {
@@ -24,6 +28,7 @@ func (r *Reconciler) observeJob(ctx context.Context, w render.Workload, work upg
 		}
 		return upgrade.Job{Name: v1alpha1.JobName(w.Name, work.Task), Standing: upgrade.Leaving, Progress: upgrade.Running, Note: ending(active)}
 	}
+	pods = slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !metav1.IsControlledBy(&pod, job) })
 	found := upgrade.Job{Name: job.Name, Progress: progress(job, pods)}
 	if finished := found.Progress == upgrade.Complete || found.Progress == upgrade.Failed; seen.unshown[work.Task] {
 		r.deleted.unshown(job, finished)
@@ -48,7 +53,7 @@ func (r *Reconciler) observeJob(ctx context.Context, w render.Workload, work upg
 		found.Revised = job.Annotations[render.AnnotationTemplate] != render.Job(w, work).Annotations[render.AnnotationTemplate]
 	}
 	found.Note, found.Trouble = r.wordsOfJob(ctx, job, pods, found.Progress, seen)
-	r.count(work.Task, job, found.Progress)
+	r.count(w, task, job, found.Progress)
 	return found
 }
 
@@ -110,7 +115,7 @@ func contracted(record upgrade.State, w render.Workload, jobs map[upgrade.Task]*
 }
 
 // count tells the meter about a finished Job.
-func (r *Reconciler) count(task upgrade.Task, job *batchv1.Job, p upgrade.Progress) {
+func (r *Reconciler) count(w render.Workload, task upgrade.Task, job *batchv1.Job, p upgrade.Progress) {
 	if p != upgrade.Complete && p != upgrade.Failed {
 		return
 	}
@@ -123,5 +128,5 @@ func (r *Reconciler) count(task upgrade.Task, job *batchv1.Job, p upgrade.Progre
 			at = condition.LastTransitionTime.Time
 		}
 	}
-	r.Meter.Job(r.Service.Kind, task, string(job.UID), outcome, at)
+	r.Meter.Job(r.Service.Kind, w.Namespace, w.Name, task, string(job.UID), outcome, at)
 }

@@ -24,47 +24,65 @@ import (
 // those who act on it.
 type observation struct {
 	upgrade.Observed
+	workload   render.Workload
+	state      upgrade.State
+	desired    upgrade.Desired
 	live       map[upgrade.Task]*batchv1.Job
 	unshown    map[upgrade.Task]bool // Jobs that are there and that the cache does not show
 	deployment *appsv1.Deployment
 	address    *corev1.Service
 	config     *corev1.ConfigMap
 	pods       []corev1.Pod // of the API
+	jobPods    []corev1.Pod // of Jobs
 	// again asks to look again soon, for words that no watch brings.
 	again time.Duration
 }
 
-// observe reads the children through the caches, and past them where the
-// planner is about to rely on pods being gone.
-func (r *Reconciler) observe(ctx context.Context, object service.Object, state upgrade.State, desired upgrade.Desired, w render.Workload) (observation, error) {
-	seen := observation{live: map[upgrade.Task]*batchv1.Job{}, unshown: map[upgrade.Task]bool{}, Observed: upgrade.Observed{Jobs: map[upgrade.Task]upgrade.Job{}}}
+// begin is an observation of an object before anything else was seen.
+func (r *Reconciler) begin(object service.Object) observation {
+	seen := observation{workload: r.Service.Workload(object), state: object.State(), desired: r.Service.Wish(object),
+		live: map[upgrade.Task]*batchv1.Job{}, unshown: map[upgrade.Task]bool{}, Observed: upgrade.Observed{Jobs: map[upgrade.Task]upgrade.Job{}}}
 	if condition := meta.FindStatusCondition(object.Record().Conditions, v1alpha1.ConditionDatabaseReady); condition != nil {
 		seen.Ready = condition.Status == "True"
 		if condition.ObservedGeneration == object.GetGeneration() {
 			seen.Reported = upgrade.Reason(condition.Reason)
 		}
 	}
-	pods, err := list(ctx, r.Client, w)
+	return seen
+}
+
+// observe reads the children through the caches, and past them where the
+// planner is about to rely on pods being gone, unless everything is in doubt:
+// then nothing of it would be believed.
+func (r *Reconciler) observe(ctx context.Context, object service.Object) (observation, error) {
+	seen := r.begin(object)
+	pods, err := list(ctx, r.Client, seen.workload)
 	if err != nil {
 		return seen, err
 	}
-	if err := r.children(ctx, w, &seen); err != nil {
+	if err := r.children(ctx, seen.workload, &seen); err != nil {
 		return seen, err
 	}
-	for _, task := range upgrade.Tasks {
-		seen.Jobs[task] = r.observeJob(ctx, w, upgrade.WorkOf(state, desired, task), seen.live[task], of(pods, string(task)), &seen)
-	}
-	seen.pods = of(pods, render.ComponentAPI)
-	observeDeployment(state, w, &seen)
-	if !decisive(state, desired, seen.Observed) {
+	r.reduce(ctx, pods, &seen)
+	if r.doubts.about(client.ObjectKeyFromObject(object)) || !decisive(seen.state, seen.desired, seen.Observed) {
 		return seen, nil
 	}
-	if upgrade.Aborts(state, desired) {
-		if err := r.unseenJobs(ctx, desired, state, w, &seen); err != nil {
+	if upgrade.Aborts(seen.state, seen.desired) {
+		if err := r.unseenJobs(ctx, &seen); err != nil {
 			return seen, err
 		}
 	}
-	return seen, r.confirm(ctx, state, w, &seen)
+	return seen, r.confirm(ctx, &seen)
+}
+
+// reduce makes of Jobs, Deployment and pods what the planner asks for.
+func (r *Reconciler) reduce(ctx context.Context, pods []corev1.Pod, seen *observation) {
+	for _, task := range upgrade.Tasks {
+		seen.Jobs[task] = r.observeJob(ctx, task, of(pods, string(task)), seen)
+		seen.jobPods = append(seen.jobPods, of(pods, string(task))...)
+	}
+	seen.pods = of(pods, render.ComponentAPI)
+	observeDeployment(seen.state, seen.workload, seen)
 }
 
 // decisive tells whether the next decision would be another if the caches were
@@ -75,53 +93,104 @@ func decisive(s upgrade.State, d upgrade.Desired, o upgrade.Observed) bool {
 	return upgrade.Decide(s, d, o).Step != doubting.Step
 }
 
-// unseenJobs looks past the caches for phase Jobs that they do not show yet:
-// one that was created a moment ago must not outlive an abort.
-func (r *Reconciler) unseenJobs(ctx context.Context, d upgrade.Desired, s upgrade.State, w render.Workload, seen *observation) error {
-	var jobs batchv1.JobList
-	if err := r.Live.List(ctx, &jobs, client.InNamespace(w.Namespace), mine(w)); err != nil {
-		return fmt.Errorf("list jobs of %s: %w", w.Name, err)
+// acts tells whether anything would be done, whether or not the caches were
+// known to be right: to what serves, also where a walk waits.
+func (seen *observation) acts() bool {
+	sure := seen.Observed
+	sure.Confirmed = true
+	doubting, surely := upgrade.Decide(seen.state, seen.desired, seen.Observed), upgrade.Decide(seen.state, seen.desired, sure)
+	return doubting.Step != upgrade.Wait || surely.Step != upgrade.Wait || seen.rolls(doubting.Serve) || surely.Serve != doubting.Serve && seen.rolls(surely.Serve)
+}
+
+// rolls tells whether keeping the Deployment at an image would change it.
+func (seen *observation) rolls(image string) bool {
+	switch {
+	case image == "":
+		return false
+	case seen.deployment == nil:
+		return true
+	case !ours(seen.deployment, seen.workload) || seen.deployment.DeletionTimestamp != nil:
+		return false
 	}
-	for i := range jobs.Items {
-		job := &jobs.Items[i]
-		for _, task := range upgrade.PhaseTasks {
-			if job.Name == v1alpha1.JobName(w.Name, task) && seen.Jobs[task].Standing == upgrade.Absent {
-				seen.live[task], seen.unshown[task] = job, true
-				seen.Jobs[task] = r.observeJob(ctx, w, upgrade.WorkOf(s, d, task), job, nil, seen)
-			}
+	_, changes := render.Merge(seen.deployment, render.Deployment(seen.workload, image, upgrade.Note(seen.state, seen.Observed)), !upgrade.Noted(seen.state, seen.Observed))
+	return changes
+}
+
+// runs tells whether a Job would be run if the caches were known to be right.
+func (seen *observation) runs() bool {
+	sure := seen.Observed
+	sure.Confirmed = true
+	return upgrade.Decide(seen.state, seen.desired, sure).Step == upgrade.RunJob
+}
+
+// unseenJobs looks past the caches for Jobs that they do not show yet: one that
+// was created a moment ago must not outlive an abort.
+func (r *Reconciler) unseenJobs(ctx context.Context, seen *observation) error {
+	jobs, err := r.liveJobs(ctx, seen.workload)
+	if err != nil {
+		return err
+	}
+	for task, job := range jobs {
+		if seen.Jobs[task].Standing == upgrade.Absent {
+			seen.live[task], seen.unshown[task] = job, true
+			seen.Jobs[task] = r.observeJob(ctx, task, nil, seen)
 		}
 	}
 	return nil
 }
 
-// confirm repeats the questions about pods past the caches, and that about a
-// Deployment that they do not show: it may be that of a namesake deleted a
-// moment ago, and its pods be about to come.
-func (r *Reconciler) confirm(ctx context.Context, s upgrade.State, w render.Workload, seen *observation) error {
-	if seen.deployment == nil {
-		unshown := &appsv1.Deployment{}
-		found, err := get(ctx, r.Live, w, w.Name, unshown)
-		if err != nil {
-			return err
-		}
-		if found {
-			seen.deployment = unshown
-			seen.again = sooner(seen.again, conflictPause) // until they show it
+// liveJobs lists the Jobs of an object past the caches.
+func (r *Reconciler) liveJobs(ctx context.Context, w render.Workload) (map[upgrade.Task]*batchv1.Job, error) {
+	var jobs batchv1.JobList
+	if err := r.Live.List(ctx, &jobs, client.InNamespace(w.Namespace), mine(w)); err != nil {
+		return nil, fmt.Errorf("list jobs of %s: %w", w.Name, err)
+	}
+	found := map[upgrade.Task]*batchv1.Job{}
+	for i := range jobs.Items {
+		for _, task := range upgrade.Tasks {
+			if jobs.Items[i].Name == v1alpha1.JobName(w.Name, task) {
+				found[task] = &jobs.Items[i]
+			}
 		}
 	}
-	pods, err := list(ctx, r.Live, w)
+	return found, nil
+}
+
+// confirm repeats the questions about pods past the caches, and that about the
+// Deployment where a Job is about to run, for somebody may have turned it back
+// a moment ago, or where they do not show one: it may be that of a namesake
+// deleted a moment ago, and its pods be about to come.
+func (r *Reconciler) confirm(ctx context.Context, seen *observation) error {
+	if seen.deployment == nil || seen.runs() {
+		if err := r.liveDeployment(ctx, seen); err != nil {
+			return err
+		}
+	}
+	pods, err := list(ctx, r.Live, seen.workload)
 	if err != nil {
 		return err
 	}
-	for _, task := range upgrade.PhaseTasks {
+	for _, task := range upgrade.Tasks {
 		if job := seen.Jobs[task]; job.Standing == upgrade.Absent && len(unfinished(of(pods, string(task)))) > 0 {
-			job.Name, job.Standing, job.Progress = v1alpha1.JobName(w.Name, task), upgrade.Leaving, upgrade.Running
+			job.Name, job.Standing, job.Progress = v1alpha1.JobName(seen.workload.Name, task), upgrade.Leaving, upgrade.Running
 			seen.Jobs[task] = job
 		}
 	}
 	seen.pods = of(pods, render.ComponentAPI)
-	observeDeployment(s, w, seen)
+	observeDeployment(seen.state, seen.workload, seen)
 	seen.Confirmed = true
+	return nil
+}
+
+func (r *Reconciler) liveDeployment(ctx context.Context, seen *observation) error {
+	live := &appsv1.Deployment{}
+	found, err := get(ctx, r.Live, seen.workload, seen.workload.Name, live)
+	if err != nil {
+		return err
+	}
+	if seen.deployment = nil; found {
+		seen.deployment = live
+	}
 	return nil
 }
 

@@ -14,6 +14,31 @@ const (
 	troublePause = 5 * time.Second
 )
 
+// races counts how often in a row something about an object was refused because
+// it was no longer as it had been seen. The pause doubles, since a cache that
+// stays behind has every write refused.
+type races struct {
+	mu   sync.Mutex
+	lost map[types.NamespacedName]time.Duration
+}
+
+func (r *races) pause(key types.NamespacedName) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lost == nil {
+		r.lost = map[types.NamespacedName]time.Duration{}
+	}
+	pause := min(max(2*r.lost[key], conflictPause), foreignPause)
+	r.lost[key] = pause
+	return pause
+}
+
+func (r *races) over(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.lost, key)
+}
+
 // pace keeps a status from being written for words alone more often than
 // people read them: less and less often while nothing else changes, but soon
 // when the words are about trouble, and at once when that is over.

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,8 +47,11 @@ type Reconciler struct {
 	sample  client.Object // an empty object of the kind
 	rests   rests
 	pace    pace
+	races   races
+	doubts  doubts
 	written written // of the objects themselves
 	rolled  written // of their Deployments
+	made    written // of their Jobs
 	deleted deleted
 }
 
@@ -60,7 +64,7 @@ type Meter interface {
 	// Ended counts an upgrade that came to its end.
 	Ended(kind, outcome string)
 	// Job counts a finished Job once.
-	Job(kind string, task upgrade.Task, uid, outcome string, finished time.Time)
+	Job(kind, namespace, name string, task upgrade.Task, uid, outcome string, finished time.Time)
 	// Gone forgets an object.
 	Gone(kind, namespace, name string)
 }
@@ -92,18 +96,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if object == nil {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	workload := r.Service.Workload(object)
-	state, desired := object.State(), r.Service.Wish(object)
-	seen, err := r.observe(ctx, object, state, desired, workload)
-	if err != nil {
+	seen, err := r.observe(ctx, object)
+	if err == nil && r.doubts.about(request.NamespacedName) && seen.acts() {
+		object, seen, err = r.past(ctx, object, seen)
+	}
+	if err != nil || object == nil {
 		return ctrl.Result{}, err
 	}
+	workload, state, desired := seen.workload, seen.state, seen.desired
 	decision := r.decide(object, state, desired, seen.Observed)
 
 	taken, err := r.act(ctx, state, desired, decision, workload, seen)
+	if err != nil {
+		r.doubts.raise(request.NamespacedName) // it may have been done all the same
+	}
 	switch {
 	case settles(err):
-		return settled(err), nil
+		return r.settled(request.NamespacedName, err), nil
 	case err != nil:
 		// A refused write (a quota, a policy) is for people to read as well.
 		complain(&decision, &seen, err)
@@ -118,6 +127,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	again := seen.again
+	if decision.Step == upgrade.RunJob || decision.Step == upgrade.Wait && seen.Confirmed {
+		// What caches do not show may be gone before they ever do: no watch tells.
+		again = sooner(again, foreignPause)
+	}
 	if taken.any() {
 		again = sooner(again, foreignPause)
 		for _, task := range taken.jobs {
@@ -133,12 +146,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	}
 	pause, err := r.record(ctx, object, workload, decision, seen, taken.names)
+	if err != nil {
+		r.doubts.raise(request.NamespacedName)
+	}
 	switch {
 	case settles(err):
-		return settled(err), nil
+		return r.settled(request.NamespacedName, err), nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}
+	r.races.over(request.NamespacedName)
 	if decision.Retry {
 		return ctrl.Result{}, failure{decision.Database}
 	}
@@ -182,7 +199,10 @@ func (r *Reconciler) part(request ctrl.Request) {
 	r.written.forget(request.NamespacedName)
 	r.rests.forget(request.NamespacedName)
 	r.rolled.forget(request.NamespacedName)
+	r.races.over(request.NamespacedName)
+	r.doubts.raise(request.NamespacedName)
 	for _, task := range upgrade.Tasks {
+		r.made.forget(types.NamespacedName{Namespace: request.Namespace, Name: v1alpha1.JobName(request.Name, task)})
 		r.deleted.part(request.Namespace, v1alpha1.JobName(request.Name, task), r.Now())
 	}
 	r.Meter.Gone(r.Service.Kind, request.Namespace, request.Name)
@@ -239,11 +259,11 @@ func settles(err error) bool {
 
 // settled looks again in a moment, unless the namespace is going: then all
 // that is in it goes too, and there is nothing to look for.
-func settled(err error) ctrl.Result {
+func (r *Reconciler) settled(key types.NamespacedName, err error) ctrl.Result {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return ctrl.Result{}
 	}
-	return ctrl.Result{RequeueAfter: conflictPause}
+	return ctrl.Result{RequeueAfter: r.races.pause(key)}
 }
 
 // failure is what is returned for a wish or a Job that only a person can put

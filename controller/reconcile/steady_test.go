@@ -38,11 +38,11 @@ func kinds(tb testing.TB) *runtime.Scheme {
 
 type silent struct{}
 
-func (silent) Phase(string, string, string, upgrade.Phase, time.Time) {}
-func (silent) PhaseEnded(string, upgrade.Phase, time.Duration)        {}
-func (silent) Ended(string, string)                                   {}
-func (silent) Job(string, upgrade.Task, string, string, time.Time)    {}
-func (silent) Gone(string, string, string)                            {}
+func (silent) Phase(string, string, string, upgrade.Phase, time.Time)              {}
+func (silent) PhaseEnded(string, upgrade.Phase, time.Duration)                     {}
+func (silent) Ended(string, string)                                                {}
+func (silent) Job(string, string, string, upgrade.Task, string, string, time.Time) {}
+func (silent) Gone(string, string, string)                                         {}
 
 // steady gives a reconciler and the request for an object that is installed
 // and at rest; writes are counted once frozen is set.

@@ -27,7 +27,7 @@ func TestNoSyncBeginsWhileADeploymentOfADeletedNamesakeIsThereThatTheCachesDoNot
 	left := build.Deployment("openstack", "images", "r:2026.2", 1)
 	left.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Glance", Name: "images", UID: "the-first", Controller: ptr.To(true)}}
 	cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(glance).WithStatusSubresource(glance).Build()
-	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(left).Build()
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(left, glance.DeepCopy()).Build()
 	now := time.Unix(1_000_000, 0)
 	r := &Reconciler{Client: cached, Live: live, Events: events.NewFakeRecorder(100), Service: service.Glance(), Meter: silent{}, Now: func() time.Time { return now }}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(glance)}

@@ -21,7 +21,6 @@ type written struct {
 }
 
 type version struct {
-	uid    types.UID
 	number uint64
 	at     time.Time
 }
@@ -37,7 +36,7 @@ func (w *written) note(key types.NamespacedName, object metav1.Object, now time.
 	if w.versions == nil {
 		w.versions = map[types.NamespacedName]version{}
 	}
-	w.versions[key] = version{object.GetUID(), number, now}
+	w.versions[key] = version{number, now}
 }
 
 // behind tells whether a cache is behind what was written, which it shows as
@@ -63,7 +62,7 @@ func (w *written) older(key types.NamespacedName, object metav1.Object) bool {
 		return known
 	}
 	number, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
-	return err == nil && last.uid == object.GetUID() && number < last.number
+	return err == nil && number < last.number // of a namesake before it, too
 }
 
 func (w *written) forget(key types.NamespacedName) {

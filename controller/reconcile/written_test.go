@@ -23,6 +23,7 @@ func TestACacheThatIsBehindOurOwnWriteIsKnown(t *testing.T) {
 	w.note(key, at("10", "a"), now)
 	assert.True(t, behind(at("9", "a"), now))
 	assert.True(t, behind(nil, now), "it does not show what was created")
+	assert.True(t, behind(at("9", "b"), now), "it shows a namesake that was there before")
 	is, left := w.behind(key, at("9", "a"), now.Add(lag-1))
 	assert.True(t, is)
 	assert.Equal(t, time.Duration(1), left)
@@ -31,7 +32,7 @@ func TestACacheThatIsBehindOurOwnWriteIsKnown(t *testing.T) {
 		assert.True(t, is, "it is not believed however long it takes")
 		assert.Zero(t, left)
 	}
-	for _, shown := range []metav1.Object{at("10", "a"), at("11", "a"), at("9", "b"), at("x", "a")} {
+	for _, shown := range []metav1.Object{at("10", "a"), at("11", "a"), at("11", "b"), at("x", "a")} {
 		w.note(key, at("10", "a"), now)
 		assert.False(t, behind(shown, now), "%s of %s", shown.GetResourceVersion(), shown.GetUID())
 		assert.False(t, behind(nil, now), "what was shown once and is gone was deleted")

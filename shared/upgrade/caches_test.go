@@ -17,6 +17,48 @@ var caches = []cache{ownCache, jobCache, deploymentCache, podCache}
 
 var resourceOf = map[cache]string{ownCache: "own", jobCache: "jobs", deploymentCache: "deployments", podCache: "pods"}
 
+// memory is of what a controller has written itself and a cache does not show: the object, the Deployment, each Job.
+type memory uint8
+
+const (
+	ownWritten memory = 1 << iota
+	deploymentWritten
+	firstJobWritten
+)
+
+func jobWritten(task Task) memory { return firstJobWritten << indexOf(task) }
+
+// knowableOf is what stopped caches may leave to be remembered.
+func knowableOf(stopped cache) (all memory) {
+	if stopped&ownCache != 0 {
+		all |= ownWritten
+	}
+	if stopped&deploymentCache != 0 {
+		all |= deploymentWritten
+	}
+	if stopped&jobCache != 0 {
+		for _, task := range Tasks {
+			all |= jobWritten(task)
+		}
+	}
+	return all
+}
+
+// remember has the sight show past the caches what they are known to be behind of.
+func (s *sight) remember(what memory) {
+	if what&ownWritten != 0 {
+		s.cached.showOwn(&s.live)
+	}
+	if what&deploymentWritten != 0 {
+		s.cached.api = s.live.api
+	}
+	for i, task := range Tasks {
+		if what&jobWritten(task) != 0 {
+			s.cached.jobs[i] = s.live.jobs[i]
+		}
+	}
+}
+
 // sight is what one look at the cluster goes by. The pods of Jobs and of the API are seen apart from the Jobs and the
 // Deployment that they belong to, and both apart from what is there when a look is repeated past the caches.
 type sight struct {
@@ -50,24 +92,34 @@ func (w *world) showOwn(other *world) {
 }
 
 // decide is what the controller does with a sight: it goes by the caches, and looks again past them where a stale answer
-// would make another decision.
-func (s *sight) decide(decide planner) (Decision, Observed) {
+// would make another decision; in doubt, at everything before it does anything.
+func (s *sight) decide(decide planner, doubt bool) (Decision, Observed) {
 	state, desired := s.cached.state, s.cached.asked()
 	o := s.observe()
 	sure := o
 	sure.Confirmed = true
-	if decide(state, desired, o).Step == decide(state, desired, sure).Step {
-		return decide(state, desired, o), o
+	decided, surely := decide(state, desired, o), decide(state, desired, sure)
+	switch {
+	case doubt && (s.acts(decided, o) || s.acts(surely, sure)):
+		*s = looks(s.live, world{}, world{}, 0)
+		o = s.observe()
+		o.Confirmed = true
+		return decide(s.cached.state, s.cached.asked(), o), o
+	case doubt, decided.Step == surely.Step:
+		return decided, o
 	}
 	if Aborts(state, desired) {
-		for _, task := range PhaseTasks {
+		for _, task := range Tasks {
 			if job := s.live.job(task); o.Jobs[task].Standing == Absent && job.exists {
 				s.cached.jobs[indexOf(task)] = *job
 				o.Jobs[task] = s.observeJob(task, playedJob{})
 			}
 		}
 	}
-	for _, task := range PhaseTasks {
+	if !s.cached.api.exists || surely.Step == RunJob {
+		s.cached.api = s.live.api
+	}
+	for _, task := range Tasks {
 		if pod := s.live.job(task); o.Jobs[task].Standing == Absent && pod.alive() {
 			o.Jobs[task] = Job{Name: "glance-" + string(task), Standing: Leaving, Progress: Running}
 		}
@@ -76,6 +128,12 @@ func (s *sight) decide(decide planner) (Decision, Observed) {
 	s.observeDeployment(&o)
 	o.Confirmed = true
 	return decide(state, desired, o), o
+}
+
+// acts tells whether a decision would change anything but words.
+func (s *sight) acts(decision Decision, o Observed) bool {
+	_, changes := s.cached.served(decision, o)
+	return decision.Step != Wait || changes
 }
 
 // planner is Decide, or one with a hole in it.

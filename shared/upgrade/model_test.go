@@ -11,7 +11,9 @@ type moment struct {
 	now     int32
 	past    [2]int32 // what stopped caches show: of objects, and of pods
 	stopped cache
-	thought int32 // what is being done, if something is: the controller was paused between its look and a write
+	knows   memory // what the controller has written that stopped caches do not show, and it reads past them
+	doubt   bool   // it leads since caches have stopped, and knows nothing of what was done before
+	thought int32  // what is being done, if something is: the controller was paused between its look and a write
 	done    int8  // how many writes of it
 	kills   int8  // how often the controller may still be killed,
 	stops   int8  // a cache may stop, each for as long as it likes,
@@ -25,6 +27,8 @@ type sightKey struct {
 	now     int32
 	past    [2]int32
 	stopped cache
+	knows   memory
+	doubt   bool
 }
 
 // model visits every moment that can come about, the nearest first. Its demands: nothing is ever wrong; every end is a
@@ -33,8 +37,9 @@ type model struct {
 	decide planner
 	good   func(*world) string
 	acts   []interference
-	// forgets is set for a controller that believes caches that are behind its own writes.
-	forgets bool
+	// forgets is set for a controller that believes caches that are behind its own writes, trusts for one that believes
+	// those that it has taken over with the lead.
+	forgets, trusts bool
 
 	worlds   []world
 	known    map[world]int32
@@ -175,8 +180,8 @@ func (m *model) work(at moment, byItself func(string, moment)) {
 		next := writes[at.done]
 		refused := next.do(&w)
 		then := at
-		if !refused && !m.forgets {
-			then = m.stop(then, then.stopped&^next.to)
+		if !refused {
+			then.knows |= m.remembers(at, next)
 		}
 		then.now = m.number(w)
 		if then.done++; refused || int(then.done) == len(writes) {
@@ -189,35 +194,45 @@ func (m *model) work(at moment, byItself func(string, moment)) {
 		byItself(says, then)
 		return
 	}
-	w, made, caught, _ := m.write(at, len(m.thoughts[m.think(at)].writes))
-	if m.forgets {
-		caught = 0
-	}
-	then := m.stop(at, at.stopped&^caught)
+	w, made, known, _ := m.write(at, len(m.thoughts[m.think(at)].writes))
+	then := at
+	then.knows |= known
 	then.now = m.number(w)
 	byItself("write "+strings.Join(made, ", "), then)
 }
 
+// remembers is what is known of a write that no cache shows.
+func (m *model) remembers(at moment, made write) memory {
+	if m.forgets || at.stopped&made.to == 0 {
+		return 0
+	}
+	return made.of
+}
+
 // write makes so many writes of the controller's next look, until one is refused.
-func (m *model) write(at moment, most int) (w world, made []string, to cache, refused bool) {
+func (m *model) write(at moment, most int) (w world, made []string, known memory, refused bool) {
 	w = m.worlds[at.now]
 	for _, next := range m.thoughts[m.think(at)].writes[:most] {
 		if next.do(&w) {
-			return w, made, to, true
+			return w, made, known, true
 		}
 		made = append(made, next.says)
-		to |= next.to
+		known |= m.remembers(at, next)
 	}
-	return w, made, to, false
+	return w, made, known, false
 }
 
-// kill ends the controller between two writes; the next one sees what is there.
+// kill ends the controller between two writes, after the last of which it may not have heard. The next one has caches
+// that are as far behind, and remembers nothing.
 func (m *model) kill(n int32, at moment) {
-	then := m.stop(at, 0)
+	then := at
 	then.kills--
-	if at.thought != 0 {
+	then.knows, then.doubt = 0, at.stopped != 0 && !m.trusts
+	if at.thought != 0 || at.knows != 0 {
 		then.thought, then.done = 0, 0
 		m.reach(then, origin{n, "kill"})
+	}
+	if at.thought != 0 {
 		return
 	}
 	for most := 1; most < len(m.thoughts[m.think(at)].writes); most++ {
@@ -254,15 +269,18 @@ func (m *model) stop(at moment, stopped cache) moment {
 		}
 	}
 	at.past, at.stopped = [2]int32{m.number(objects), m.number(pods)}, stopped
+	at.knows &= knowableOf(stopped)
+	at.doubt = at.doubt && stopped != 0
 	return at
 }
 
 func (m *model) think(at moment) int32 {
-	key := sightKey{at.now, at.past, at.stopped}
+	key := sightKey{at.now, at.past, at.stopped, at.knows, at.doubt}
 	n, known := m.thinks[key]
 	if !known {
 		s := looks(m.worlds[at.now], m.worlds[at.past[0]], m.worlds[at.past[1]], at.stopped)
-		decision, o := s.decide(m.decide)
+		s.remember(at.knows)
+		decision, o := s.decide(m.decide, at.doubt)
 		n = int32(len(m.thoughts))
 		m.thoughts = append(m.thoughts, thought{s.writes(decision, o)})
 		m.thinks[key] = n

@@ -24,6 +24,10 @@ func plan(path []string) string {
 				statements = append(statements, "write "+count(rest))
 			}
 		case "kill":
+			if rest == "" {
+				statements = append(statements, "kill")
+				continue
+			}
 			statements = append(statements, "kill after: "+count(strings.TrimPrefix(rest, "after: ")))
 		case "Job":
 			if task, failed := strings.CutSuffix(rest, " fails"); failed {

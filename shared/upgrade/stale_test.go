@@ -20,12 +20,13 @@ type exploration struct {
 	people, failures     int8
 	kills, stops, pauses int8
 	forgets              bool // the controller does not know what it has written itself
+	trusts               bool // it believes caches that it has taken over with the lead
 }
 
 func (e exploration) by(decide planner) *model {
 	e.begins.people, e.begins.failures = e.people, e.failures
 	m := newModel(decide, (*world).unsettled, e.acts...)
-	m.forgets = e.forgets
+	m.forgets, m.trusts = e.forgets, e.trusts
 	return m.from(e.begins, e.kills, e.stops, e.pauses)
 }
 

@@ -10,9 +10,9 @@ import (
 // then the rest of what was decided is given up.
 type write struct {
 	says string
-	// to is the cache that will show it: what the controller has made itself it does not forget, and does not believe a
-	// cache that is behind it.
+	// to is the cache that will show it, and of what is remembered until it does.
 	to cache
+	of memory
 	do func(*world) (refused bool)
 }
 
@@ -22,7 +22,7 @@ func (s *sight) writes(decision Decision, o Observed) []write {
 	seen := &s.cached
 	for _, task := range decision.Delete {
 		job := *seen.job(task)
-		all = append(all, write{"delete jobs images-" + string(task), 0, func(w *world) bool {
+		all = append(all, write{"delete jobs images-" + string(task), 0, 0, func(w *world) bool {
 			if *w.job(task) != job {
 				return true // the deletion carries uid and version
 			}
@@ -32,7 +32,7 @@ func (s *sight) writes(decision Decision, o Observed) []write {
 	}
 	if decision.Step == RunJob {
 		task, made := decision.Task, playedJob{exists: true, work: WorkOf(seen.state, seen.asked(), decision.Task), config: seen.config, progress: Pending}
-		all = append(all, write{"create jobs images-" + string(task), jobCache, func(w *world) bool {
+		all = append(all, write{"create jobs images-" + string(task), jobCache, jobWritten(task), func(w *world) bool {
 			if !w.job(task).exists { // what is there already and ours is left for the next look
 				*w.job(task) = made
 			}
@@ -44,7 +44,7 @@ func (s *sight) writes(decision Decision, o Observed) []write {
 		if !before.exists {
 			verb = "create"
 		}
-		all = append(all, write{verb + " deployments images", deploymentCache, func(w *world) bool {
+		all = append(all, write{verb + " deployments images", deploymentCache, deploymentWritten, func(w *world) bool {
 			switch {
 			case !before.exists && w.api.exists:
 				return false
@@ -64,7 +64,7 @@ func (s *sight) writes(decision Decision, o Observed) []write {
 	after.reported, after.ready, after.told = decision.Database.Reason, decision.Database.Ready, seen.wish.Generation
 	if after != *seen {
 		before := *seen
-		all = append(all, write{"update glances/status images", ownCache, func(w *world) bool {
+		all = append(all, write{"update glances/status images", ownCache, ownWritten, func(w *world) bool {
 			if w.state != before.state || w.wish != before.wish || w.config != before.config || w.reported != before.reported || w.ready != before.ready || w.told != before.told {
 				return true
 			}
