@@ -94,7 +94,7 @@ func (r *Recorder) relist(ctx context.Context, kind string, begun func()) error 
 	if err != nil {
 		return err
 	}
-	r.replace(kind, items)
+	r.replace(kind, items, revision(list.GetResourceVersion()))
 	from := &client.ListOptions{}
 	for _, option := range optionsFor(kind) {
 		option.ApplyToList(from)
@@ -119,8 +119,9 @@ func (r *Recorder) relist(ctx context.Context, kind string, begun func()) error 
 	}
 }
 
-// replace notes what is there, and what is no more.
-func (r *Recorder) replace(kind string, items []runtime.Object) {
+// replace notes what is there, and what is no more as of a revision: when it went, nobody saw, and what came meanwhile is
+// not judged to have come after.
+func (r *Recorder) replace(kind string, items []runtime.Object, as uint64) {
 	there := map[string]bool{}
 	for _, item := range items {
 		if object, ok := item.(client.Object); ok {
@@ -132,7 +133,7 @@ func (r *Recorder) replace(kind string, items []runtime.Object) {
 	defer r.mu.Unlock()
 	for uid, known := range r.present[kind] {
 		if !there[uid] {
-			known.last.Gone, known.last.At = true, time.Now()
+			known.last.Gone, known.last.At, known.last.Revision = true, time.Now(), as
 			r.moments[known.whose] = append(r.moments[known.whose], known.last)
 			delete(r.present[kind], uid)
 		}

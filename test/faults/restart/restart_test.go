@@ -90,11 +90,14 @@ func TestAStoryComesToTheSameWhenTheAPIServerIsKilledAndStartedAgain(t *testing.
 		t.Run("killed in "+string(phase), func(t *testing.T) { w.round(t, stories, phase) })
 	}
 	time.Sleep(share.Stays())
+	var woken []string
 	for range stories {
-		for _, woken := range (<-w.lanes).Woken() {
-			t.Error(woken)
-		}
+		woken = append(woken, (<-w.lanes).Woken()...)
 	}
+	for _, each := range woken {
+		t.Error(each)
+	}
+	line.Lived("restart", w.names, woken, share.Stays()).Print()
 	if w.Plans == 0 {
 		t.Error("no story was under way when the API server was killed")
 	}
@@ -171,7 +174,11 @@ func (w *world) disturbed(t *testing.T, each story.Story, r *round) {
 			saw = r.over()
 		}
 		if t.Failed() {
-			t.Logf("This round again: make faults RUN=KilledAndStartedAgain PLAN='%s'", r.phase)
+			how := "make test-faults RUN=KilledAndStartedAgain"
+			if share.Whole() {
+				how = fmt.Sprintf("make faults RUN=KilledAndStartedAgain PLAN='%s'", r.phase)
+			}
+			t.Logf("This round again: %s", how)
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/c5c3/openstack-upgrade/test/faults/history"
+	"github.com/c5c3/openstack-upgrade/test/faults/line"
 	"github.com/c5c3/openstack-upgrade/test/faults/share"
 	"github.com/c5c3/openstack-upgrade/test/faults/story"
 	"github.com/c5c3/openstack-upgrade/test/faults/wire"
@@ -116,14 +117,16 @@ func (s *sweep) live(t *testing.T, each story.Story, faults ...wire.Fault) (_ st
 }
 
 func (s *sweep) undisturbed(t *testing.T, each story.Story) {
+	started := time.Now()
+	defer func() { s.mu.Lock(); defer s.mu.Unlock(); s.rows.count("undisturbed", time.Since(started), t.Failed()) }()
 	outcome, points, _ := s.live(t, each)
 	if t.Failed() {
 		t.Logf("the whole history:\n%s", outcome.Told)
 	}
 	t.Logf("its writes: %v", points)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.known[each.String()] = knowledge{outcome, points}
+	s.mu.Unlock()
 }
 
 func (s *sweep) disturbed(t *testing.T, p plan) {
@@ -151,11 +154,14 @@ func (s *sweep) disturbed(t *testing.T, p plan) {
 func (s *sweep) stay(t *testing.T) {
 	t.Helper()
 	time.Sleep(share.Stays())
+	var woken []string
 	for range lanes {
-		for _, woken := range (<-s.lanes).Woken() {
-			t.Error(woken)
-		}
+		woken = append(woken, (<-s.lanes).Woken()...)
 	}
+	for _, each := range woken {
+		t.Error(each)
+	}
+	line.Lived("sweep", int(s.names.Load()), woken, share.Stays()).Print()
 }
 
 // close puts a plan into its row. One whose write did not come, because another run had a write more, was no plan.

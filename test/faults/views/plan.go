@@ -107,10 +107,10 @@ func (s sight) disturb(p *story.Play, lasting time.Duration) *waiter {
 		if over != nil {
 			<-over
 			// Who was blind looks again after a pause that has grown meanwhile.
-			for deadline := time.Now().Add(takeover); s.what == missed && p.Wire.Kept() == 0 && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(takeover); s.what == missed && p.Wire.Kept(p.Name) == 0 && time.Now().Before(deadline); {
 				time.Sleep(100 * time.Millisecond)
 			}
-			kept = p.Wire.Kept()
+			kept = p.Wire.Kept(p.Name)
 		}
 		if s.what == wiped {
 			p.Await("that a status was lost not to be said any more, which is held back for a while", func(o story.Object) string {

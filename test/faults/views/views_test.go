@@ -143,11 +143,14 @@ func TestAStoryComesToTheSameWhateverTheControllerSees(t *testing.T) {
 		}
 	})
 	time.Sleep(share.Stays())
+	var woken []string
 	for range many {
-		for _, woken := range (<-e.lanes).Woken() {
-			t.Error(woken)
-		}
+		woken = append(woken, (<-e.lanes).Woken()...)
 	}
+	for _, each := range woken {
+		t.Error(each)
+	}
+	line.Lived("views", int(e.names.Load()), woken, share.Stays()).Print()
 	for _, kind := range order {
 		if row := e.rows[kind]; row != nil {
 			row.Print()

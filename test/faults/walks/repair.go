@@ -143,4 +143,6 @@ func (r *runner) fallSilent() time.Time {
 func last(writes []wire.Write) []wire.Write { return writes[max(0, len(writes)-6):] }
 
 // isOf is whether something with this name was made for an object, or is the object.
-func isOf(child, name string) bool { return child == name || strings.HasPrefix(child, name+"-") }
+func isOf(child, name string) bool {
+	return child == name || strings.HasPrefix(child, name+"-") || strings.HasPrefix(child, name+".") // an event
+}

@@ -66,7 +66,7 @@ func (w *Wire) write(out http.ResponseWriter, in *http.Request, asked request) {
 		refuse(out, conflict)
 		return
 	}
-	index, deed, kill := w.arrive(at)
+	index, deed, kill, met := w.arrive(at)
 	switch deed {
 	case KillBefore:
 		kill()
@@ -90,6 +90,9 @@ func (w *Wire) write(out http.ResponseWriter, in *http.Request, asked request) {
 		return
 	}
 	committed := reply.code < 300
+	if committed {
+		met()
+	}
 	switch deed {
 	case KillAfter:
 		w.answered(index, 0, committed)

@@ -38,7 +38,7 @@ func (w *Wire) watch(out http.ResponseWriter, in *http.Request, asked request) {
 	outdated := !blind && !initial && marked(w.outdated, asked.resource)
 	if outdated {
 		delete(w.outdated, asked.resource)
-		w.kept++
+		w.relists++
 	}
 	w.mu.Unlock()
 	switch {
@@ -98,7 +98,7 @@ func (w *Wire) listen(s *stream, from io.Reader) {
 		s.pending = append(s.pending, chunk[:n]...)
 		s.ended = err != nil
 		if n > 0 && !s.initial && marked(w.frozen, s.resource) {
-			w.kept++
+			w.kept = append(w.kept, chunk[:n]...)
 		}
 		w.changed.Broadcast()
 		w.mu.Unlock()

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -34,7 +35,8 @@ type Wire struct {
 	blind    map[string]bool
 	missed   map[string]bool // of which a watch was cut or turned away while blind
 	outdated map[string]bool
-	kept     int // how often something was held back since Freeze, or a watch had to list anew since Blind
+	kept     []byte // what was held back since Freeze
+	relists  int    // how often a watch had to list anew since Blind
 	down     bool
 	holding  bool
 	dropped  bool
@@ -167,8 +169,8 @@ func (w *Wire) Writes() []Write {
 	return slices.Clone(w.writes)
 }
 
-// arrive numbers a write and finds what is to be done to it.
-func (w *Wire) arrive(at Point) (index int, deed Deed, kill func()) {
+// arrive numbers a write and finds what is to be done to it. A fault that is about what was committed is met only then.
+func (w *Wire) arrive(at Point) (index int, deed Deed, kill func(), met func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at.Nth = 0
@@ -179,13 +181,27 @@ func (w *Wire) arrive(at Point) (index int, deed Deed, kill func()) {
 	}
 	write := Write{Point: at, Number: w.number}
 	w.writes = append(w.writes, write)
+	met = func() {}
 	for i, f := range w.faults {
-		if f.meets(write) {
+		switch {
+		case !f.meets(write):
+		case f.Deed == KillAfter || f.Deed == LoseReply || f.Deed == TimeOut:
+			deed, met = f.Deed, w.hit(w.hits, i)
+		default:
 			deed = f.Deed
 			w.hits[i]++
 		}
 	}
-	return len(w.writes) - 1, deed, w.kill
+	return len(w.writes) - 1, deed, w.kill, met
+}
+
+// hit counts for a plan, also if another has been made since.
+func (w *Wire) hit(hits []int, fault int) func() {
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		hits[fault]++
+	}
 }
 
 func (w *Wire) answered(index, code int, committed bool) {
@@ -199,12 +215,12 @@ func (w *Wire) answered(index, code int, committed bool) {
 // meanwhile still tells what is there when it begins.
 func (w *Wire) Freeze(resources ...string) { w.mark(w.frozen, resources) }
 
-// Kept is how often something was held back that a watch would have told since Freeze, or a watch had to list anew since
-// Blind. Zero is that nothing was kept from the process.
-func (w *Wire) Kept() int {
+// Kept is how often a name was told by watches that were held back since Freeze, and how often a watch had to list anew
+// since Blind. Zero is that nothing about it was kept from the process.
+func (w *Wire) Kept(name string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.kept
+	return bytes.Count(w.kept, []byte(name)) + w.relists
 }
 
 // Thaw lets go what was held back, in its order, and all that follows.
@@ -260,7 +276,7 @@ func (w *Wire) Up() {
 func (w *Wire) mark(set map[string]bool, resources []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.kept = 0
+	w.kept, w.relists = nil, 0
 	for _, resource := range resources {
 		set[resource] = true
 	}
