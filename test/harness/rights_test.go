@@ -23,6 +23,7 @@ func TestTheControllersAccountHasTheShippedRightsAndNoOthers(t *testing.T) {
 	controller := env.ClientFor(t, env.ControllerConfig(t))
 
 	require.NoError(t, controller.List(t.Context(), &v1alpha1.GlanceList{}))
+	require.NoError(t, controller.Get(t.Context(), client.ObjectKeyFromObject(g), &v1alpha1.Glance{}), "past the caches")
 	require.NoError(t, controller.Status().Update(t.Context(), g))
 	require.NoError(t, controller.Create(t.Context(), build.Job(ns, "images-db-sync", "glance:2026.1")))
 	for deed, err := range map[string]error{
