@@ -82,6 +82,7 @@ func TestContractMeetsNoPodThatTheCachesDoNotShow(t *testing.T) {
 	s := open(t, walking(upgrade.RollingUpdate), build.Lockstep("2026.2"))
 	s.served(next, walking(upgrade.RollingUpdate))
 	s.stop(&corev1.PodList{}, &corev1.Pod{})
+	s.sure()
 	before := render.Deployment(s.workload(), old, atRest()).Spec.Template
 	s.pod(before, "images-old")
 	s.looks(3)
@@ -109,6 +110,7 @@ func TestAnAbortFindsAJobThatTheCachesDoNotShow(t *testing.T) {
 	s.served(old, atRest())
 	s.stop(&batchv1.JobList{}, &batchv1.Job{}) // another controller has made it a moment ago
 	s.made(walking(upgrade.Expanding), upgrade.Expand)
+	s.sure()
 	s.looks(2)
 	assert.False(t, s.has(upgrade.Expand))
 	require.NotEmpty(t, s.deletes)

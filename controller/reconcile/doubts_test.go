@@ -17,6 +17,7 @@ import (
 
 	"github.com/c5c3/openstack-upgrade/controller/render"
 	"github.com/c5c3/openstack-upgrade/controller/service"
+	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 	"github.com/c5c3/openstack-upgrade/test/build"
 )
@@ -116,6 +117,20 @@ func TestWhatWasDoneBeforeAHandOverOrALostReplyIsNotForgottenThoughNoCacheShowsI
 			assert.False(t, s.has(upgrade.Sync) && s.serves() == next, "no sync beside pods that come up for the other release")
 		})
 	}
+}
+
+// The model found it: a walk that waits keeps pods at its image, also where it has long been aborted.
+func TestPodsAreNotRolledByTheRecordOfAWalkThatIsOver(t *testing.T) {
+	s := open(t, walking(upgrade.RollingUpdate), build.Lockstep("2026.2"))
+	s.served(old, atRest())
+	s.made(walking(upgrade.RollingUpdate), upgrade.Migrate, batchv1.JobComplete)
+	s.stop(&v1alpha1.GlanceList{}, &v1alpha1.Glance{})
+	s.edit(build.Lockstep("2026.1"))
+	aborted := s.glance()
+	aborted.SetState(atRest())
+	require.NoError(t, s.server.Status().Update(t.Context(), aborted))
+	s.hastily(4)
+	assert.Equal(t, old, s.serves())
 }
 
 func TestAWholeLookThatFindsTheCachesRightEndsTheDoubt(t *testing.T) {
@@ -262,10 +277,10 @@ func TestACacheThatStaysBehindIsAskedLessAndLess(t *testing.T) {
 		return apierrors.NewConflict(appsv1.Resource("glances"), object.GetName(), nil)
 	}
 	last := conflictPause / 2
-	for last < foreignPause {
+	for last < longestRace {
 		result, err := s.look()
 		require.NoError(t, err)
-		require.Equal(t, min(2*last, foreignPause), result.RequeueAfter)
+		require.Equal(t, min(2*last, longestRace), result.RequeueAfter)
 		last = result.RequeueAfter
 	}
 	s.refuses = func(client.Object) error { return nil }

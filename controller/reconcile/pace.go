@@ -14,6 +14,10 @@ const (
 	troublePause = 5 * time.Second
 )
 
+// longestRace is the longest pause after a write that met another: a storm of
+// them passes, and a cache that stays behind must not be waited for in haste.
+const longestRace = time.Second
+
 // races counts how often in a row something about an object was refused because
 // it was no longer as it had been seen. The pause doubles, since a cache that
 // stays behind has every write refused.
@@ -28,7 +32,7 @@ func (r *races) pause(key types.NamespacedName) time.Duration {
 	if r.lost == nil {
 		r.lost = map[types.NamespacedName]time.Duration{}
 	}
-	pause := min(max(2*r.lost[key], conflictPause), foreignPause)
+	pause := min(max(2*r.lost[key], conflictPause), longestRace)
 	r.lost[key] = pause
 	return pause
 }
