@@ -61,6 +61,27 @@ func TestAJobOfOursThatTheCacheDoesNotShowIsNotForgotten(t *testing.T) {
 	assert.True(t, s.has(upgrade.Expand), "once it is gone the walk goes on")
 }
 
+func TestAJobThatLostItsLabelsIsNotForgotten(t *testing.T) {
+	s := open(t, atRest())
+	s.served(old, atRest())
+	s.looks(1)
+	sync := s.job(upgrade.Sync)
+	require.NotNil(t, sync)
+	s.looks(1) // it is shown
+	require.NoError(t, s.server.Delete(t.Context(), sync))
+	s.stop(&batchv1.JobList{}, &batchv1.Job{}) // which shows none without them
+	sync.ResourceVersion, sync.Labels, sync.Spec.Suspend = "", nil, new(true)
+	require.NoError(t, s.server.Create(t.Context(), sync))
+	s.starts(upgrade.Sync)
+	s.edit(build.Lockstep("2026.2"))
+	s.looks(12) // until all words are said
+	assert.Equal(t, upgrade.Expanding, s.glance().State().Phase)
+	assert.False(t, s.has(upgrade.Expand), "it has not ended")
+	result, err := s.look()
+	require.NoError(t, err)
+	assert.Equal(t, foreignPause, result.RequeueAfter, "no watch may ever tell of its end")
+}
+
 func TestAnObjectThatIsShownTooOldForLongIsReadPastTheCache(t *testing.T) {
 	s := open(t, atRest(), build.Lockstep("2026.2"))
 	s.served(old, atRest())

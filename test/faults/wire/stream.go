@@ -35,7 +35,7 @@ func (w *Wire) watch(out http.ResponseWriter, in *http.Request, asked request) {
 	if blind {
 		w.missed[asked.resource] = true
 	}
-	outdated := !blind && !initial && marked(w.outdated, asked.resource)
+	outdated := !blind && w.outdated[asked.resource]
 	if outdated {
 		delete(w.outdated, asked.resource)
 		w.relists++
@@ -45,13 +45,16 @@ func (w *Wire) watch(out http.ResponseWriter, in *http.Request, asked request) {
 	case blind:
 		refuse(out, apierrors.NewServiceUnavailable("nothing is told now"))
 		return
-	case outdated:
+	case outdated && !initial: // who begins with what is there lists anew by that
 		refuse(out, apierrors.NewResourceExpired("too old resource version"))
 		return
 	}
 	ctx, cut := context.WithCancel(in.Context())
 	defer cut()
-	response, err := w.send(in.WithContext(ctx), nil)
+	// Packed, a stream would not show where what was there ends and what happens begins.
+	in = in.Clone(ctx)
+	in.Header.Del("Accept-Encoding")
+	response, err := w.send(in, nil)
 	if err != nil {
 		hangUp(out)
 		return
