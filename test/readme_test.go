@@ -81,7 +81,7 @@ func TestTheREADMEListsTheMetricsOfTheController(t *testing.T) {
 	meter.Phase("Glance", "ns", "n", upgrade.Expanding, time.Unix(1, 0))
 	meter.PhaseEnded("Glance", upgrade.Expanding, time.Second)
 	meter.Ended("Glance", "completed")
-	meter.Job("Glance", upgrade.Sync, "uid", "complete", time.Unix(2, 0))
+	meter.Job("Glance", "ns", "images", upgrade.Sync, "uid", "complete", time.Unix(2, 0))
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	var exported []string

@@ -14,10 +14,10 @@ type moment struct {
 	knows   memory // what the controller has written that stopped caches do not show, and it reads past them
 	doubt   bool   // it leads since caches have stopped, and knows nothing of what was done before
 	thought int32  // what is being done, if something is: the controller was paused between its look and a write
-	done    int8  // how many writes of it
-	kills   int8  // how often the controller may still be killed,
-	stops   int8  // a cache may stop, each for as long as it likes,
-	pauses  int8  // and the controller may pause
+	done    int8   // how many writes of it
+	kills   int8   // how often the controller may still be killed,
+	stops   int8   // a cache may stop, each for as long as it likes,
+	pauses  int8   // and the controller may pause
 }
 
 // thought is what the controller made of a sight.
