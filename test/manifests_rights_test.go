@@ -14,10 +14,10 @@ import (
 
 // calls is every call that the controller makes on objects of users: verbs by resource, as in RBAC.
 var calls = map[string]string{
-	"glances.openstack.c5c3.io":              "list watch",
+	"glances.openstack.c5c3.io":              "get list watch",
 	"glances/status.openstack.c5c3.io":       "update",
 	"glances/finalizers.openstack.c5c3.io":   "update",
-	"keystones.openstack.c5c3.io":            "list watch",
+	"keystones.openstack.c5c3.io":            "get list watch",
 	"keystones/status.openstack.c5c3.io":     "update",
 	"keystones/finalizers.openstack.c5c3.io": "update",
 	"jobs.batch":                             "get list watch create delete",

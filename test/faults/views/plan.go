@@ -87,7 +87,7 @@ func (w *waiter) look(o story.Object) {
 // disturb has a play disturbed at the moment, and undisturbed a while later at the latest when its story has ended.
 func (s sight) disturb(p *story.Play, lasting time.Duration) *waiter {
 	w := &waiter{at: s.at, ready: func() bool { return true }, kept: func() bool { return true }}
-	kept := 0
+	kept, watches := 0, 0
 	if s.what == stale || s.what == missed {
 		w.kept = func() bool { return kept > 0 }
 	}
@@ -99,6 +99,7 @@ func (s sight) disturb(p *story.Play, lasting time.Duration) *waiter {
 	w.do = func() {
 		done := make(chan struct{})
 		over = done
+		watches = p.Wire.Watches()
 		begin()
 		time.AfterFunc(lasting, func() { end(); close(done) })
 	}
@@ -106,8 +107,8 @@ func (s sight) disturb(p *story.Play, lasting time.Duration) *waiter {
 	p.Calm = func() {
 		if over != nil {
 			<-over
-			// Who was blind looks again after a pause that has grown meanwhile.
-			for deadline := time.Now().Add(takeover); s.what == missed && p.Wire.Kept(p.Name) == 0 && time.Now().Before(deadline); {
+			// Who saw nothing looks again after a pause that has grown meanwhile.
+			for deadline := time.Now().Add(takeover); p.Wire.Watches() < watches && time.Now().Before(deadline); {
 				time.Sleep(100 * time.Millisecond)
 			}
 			kept = p.Wire.Kept(p.Name)

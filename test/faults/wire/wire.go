@@ -258,6 +258,13 @@ func (w *Wire) See(resources ...string) {
 	unmark(w.blind, resources)
 }
 
+// Watches is how many are open.
+func (w *Wire) Watches() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.streams)
+}
+
 // Down makes the API server unreachable: every connection is cut, and no request is answered until Up.
 func (w *Wire) Down() {
 	w.mu.Lock()
