@@ -1,8 +1,12 @@
 package reconcile
 
 import (
+	"errors"
+	"slices"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -37,4 +41,19 @@ func (d *doubts) settle(key types.NamespacedName) {
 		d.sure = map[types.NamespacedName]bool{}
 	}
 	d.sure[key] = true
+}
+
+// refusals are the answers of an API server that has done nothing.
+var refusals = []metav1.StatusReason{
+	metav1.StatusReasonConflict, metav1.StatusReasonNotFound, metav1.StatusReasonAlreadyExists, metav1.StatusReasonInvalid,
+	metav1.StatusReasonForbidden, metav1.StatusReasonBadRequest, metav1.StatusReasonUnauthorized, metav1.StatusReasonTooManyRequests,
+}
+
+// unsure tells whether something that ended in errors may have been done all the
+// same: any of them that is no refusal leaves it open.
+func unsure(err error) bool {
+	if several, are := err.(interface{ Unwrap() []error }); are {
+		return slices.ContainsFunc(several.Unwrap(), unsure)
+	}
+	return err != nil && !errors.Is(err, errTaken) && !slices.Contains(refusals, apierrors.ReasonForError(err))
 }

@@ -2,6 +2,8 @@ package reconcile
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -144,6 +146,17 @@ func TestAWholeLookThatFindsTheCachesRightEndsTheDoubt(t *testing.T) {
 	require.NoError(t, s.server.Delete(t.Context(), s.deployment()))
 	s.hastily(1)
 	require.True(t, s.doubts.about(keyOf("images")), "after an answer that did not come")
+}
+
+func TestARefusalRaisesNoDoubtAndAnythingElseDoes(t *testing.T) {
+	conflict := fmt.Errorf("update Deployment images: %w", apierrors.NewConflict(appsv1.Resource("deployments"), "images", nil))
+	late := fmt.Errorf("create job images-db-sync: %w", apierrors.NewTimeoutError("request did not complete within requested timeout", 0))
+	for _, sure := range []error{nil, conflict, errors.Join(conflict, nil), errTaken} {
+		assert.False(t, unsure(sure), "%v", sure)
+	}
+	for _, open := range []error{late, errors.Join(conflict, late), errors.New("connection reset by peer"), apierrors.NewInternalError(errors.New("etcdserver: leader changed"))} {
+		assert.True(t, unsure(open), "%v", open)
+	}
 }
 
 func TestAnObjectThatIsGoneOrGoingIsLeftAloneThoughTheCacheShowsIt(t *testing.T) {

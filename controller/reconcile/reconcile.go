@@ -107,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	decision := r.decide(object, state, desired, seen.Observed)
 
 	taken, err := r.act(ctx, state, desired, decision, workload, seen)
-	if err != nil {
+	if unsure(err) {
 		r.doubts.raise(request.NamespacedName) // it may have been done all the same
 	}
 	switch {
@@ -146,7 +146,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	}
 	pause, err := r.record(ctx, object, workload, decision, seen, taken.names)
-	if err != nil {
+	if unsure(err) {
 		r.doubts.raise(request.NamespacedName)
 	}
 	switch {
