@@ -4,9 +4,11 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 
 	"github.com/c5c3/openstack-upgrade/controller/render"
+	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 	"github.com/c5c3/openstack-upgrade/test/harness"
 )
@@ -160,6 +162,9 @@ func (p *Play) awaitAbort() {
 	p.Await("the abort to be told", says(upgrade.DowngradeNotSupported))
 	p.Await("the record", in(upgrade.Steady))
 	p.awaitDeployment("the old pods to serve again", p.serves(old))
+	p.Await("that to be told", func(o Object) string {
+		return lacks(meta.IsStatusConditionTrue(o.Record().Conditions, v1alpha1.ConditionDeploymentReady), "the Deployment is not told to be ready")
+	})
 }
 
 func (p *Play) awaitDeployment(what string, lack func(*appsv1.Deployment) string) {
