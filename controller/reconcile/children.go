@@ -59,22 +59,24 @@ func (r *Reconciler) children(ctx context.Context, w render.Workload, seen *obse
 	return nil
 }
 
-// job reads a Job, past the cache while that is behind the one we have made.
+// job reads a Job, past the cache while that is behind the one we have made. One
+// that it does not show yet need not be read for a while: until it is, nothing
+// is made beside it, since it is known to have work left.
 func (r *Reconciler) job(ctx context.Context, w render.Workload, name string, into *batchv1.Job, seen *observation) (bool, error) {
-	return current(ctx, r, &r.made, w, name, into, seen)
+	return current(ctx, r, &r.made, w, name, into, true, seen)
 }
 
 // deployment reads the Deployment, past the cache while that is behind what we
 // wrote last.
 func (r *Reconciler) deployment(ctx context.Context, w render.Workload, into *appsv1.Deployment, seen *observation) (bool, error) {
-	return current(ctx, r, &r.rolled, w, w.Name, into, seen)
+	return current(ctx, r, &r.rolled, w, w.Name, into, false, seen)
 }
 
 // current reads an object, past the cache while that is behind what we wrote.
 func current[T any, P interface {
 	*T
 	client.Object
-}](ctx context.Context, r *Reconciler, ours *written, w render.Workload, name string, into P, seen *observation) (bool, error) {
+}](ctx context.Context, r *Reconciler, ours *written, w render.Workload, name string, into P, patient bool, seen *observation) (bool, error) {
 	key := client.ObjectKey{Namespace: w.Namespace, Name: name}
 	found, err := get(ctx, r.Client, w, name, into)
 	if err != nil {
@@ -84,8 +86,13 @@ func current[T any, P interface {
 	if found {
 		shown = into
 	}
-	if behind, _ := ours.behind(key, shown, r.Now()); !behind {
+	behind, left := ours.behind(key, shown, r.Now())
+	switch {
+	case !behind:
 		return found, nil
+	case patient && !found && left > 0:
+		seen.again = sooner(seen.again, left)
+		return false, nil
 	}
 	seen.again = sooner(seen.again, foreignPause) // it may be gone before the cache has ever shown it
 	*into = *new(T)
