@@ -98,7 +98,7 @@ var controller = []Mutant{
 		Why: "columns would be dropped under pods that somebody has turned back", By: "ContractSeesWhat"},
 	{Name: "a Job that has vanished raises no doubt", File: "controller/reconcile/children.go", From: "r.doubts.raise(client.ObjectKey{Namespace: w.Namespace, Name: w.Name}) //", To: "//",
 		Why: "two migration pods would run where the cache of pods has stopped", By: "NoJobIsMadeBesideThePod"},
-	{Name: "pods of another Job count", File: "controller/reconcile/job.go", From: "return !metav1.IsControlledBy(&pod, job)", To: "return false",
+	{Name: "pods of another Job count", File: "controller/reconcile/job.go", From: "return !metav1.IsControlledBy(&pod, job)", To: "return false && !metav1.IsControlledBy(&pod, job)",
 		Why: "an abort would come too late for ever", By: "APodOfAJobThatWasThere"},
 	{Name: "what no cache shows is waited for in silence", File: "controller/reconcile/reconcile.go", From: "if decision.Step == upgrade.RunJob || decision.Step == upgrade.Wait && seen.Confirmed {", To: "if false {",
 		Why: "it may be gone before a cache has shown it", By: "WhoWaitsForWhat"},
