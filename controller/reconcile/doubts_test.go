@@ -31,7 +31,7 @@ func (s *stage) handOver() {
 	s.Reconciler = &Reconciler{Client: before.Client, Live: before.Live, Events: before.Events, Service: service.Glance(), Meter: silent{}, Now: before.Now}
 }
 
-// loseReplies has the next creation or update of such a kind be done and answered with a time-out.
+// loseReply has the next creation or update of such a kind be done and answered with a time-out.
 func (s *stage) loseReply(kind string) {
 	lost := false
 	late := func(object client.Object, err error) error {
@@ -85,26 +85,26 @@ func TestWhatWasDoneBeforeAHandOverOrALostReplyIsNotForgottenThoughNoCacheShowsI
 				s.handOver()
 			}
 		}
-		t.Run(name+", a sync that runs", func(t *testing.T) {
-			s := open(t, atRest())
-			s.served(old, atRest())
-			s.stop(&batchv1.JobList{}, &batchv1.Job{})
-			begin(s, "Job")
-			s.starts(upgrade.Sync)
-			s.edit(build.Lockstep("2026.2"))
-			s.hastily(4)
-			assert.False(t, s.has(upgrade.Expand), "it would run beside the sync")
-		})
-		t.Run(name+", a migrate that runs", func(t *testing.T) {
-			s := open(t, walking(upgrade.Migrating), build.Lockstep("2026.2"))
-			s.served(old, atRest())
-			s.stop(&batchv1.JobList{}, &batchv1.Job{})
-			begin(s, "Job")
-			s.starts(upgrade.Migrate)
-			s.edit(build.Tag("2026.2-p1"))
-			s.hastily(6)
-			assert.False(t, s.has(upgrade.Expand), "the walk begins anew, but not beside what runs")
-		})
+		for _, work := range []struct {
+			task  upgrade.Task
+			state upgrade.State
+			wish  build.GlanceOption
+			edit  build.GlanceOption // that lets an expand be next
+		}{
+			{upgrade.Sync, atRest(), build.Lockstep("2026.1"), build.Lockstep("2026.2")},
+			{upgrade.Migrate, walking(upgrade.Migrating), build.Lockstep("2026.2"), build.Tag("2026.2-p1")},
+		} {
+			t.Run(name+", a Job that runs, "+string(work.task), func(t *testing.T) {
+				s := open(t, work.state, work.wish)
+				s.served(old, atRest())
+				s.stop(&batchv1.JobList{}, &batchv1.Job{})
+				begin(s, "Job")
+				s.starts(work.task)
+				s.edit(work.edit)
+				s.hastily(6)
+				assert.False(t, s.has(upgrade.Expand), "it would run beside that")
+			})
+		}
 		t.Run(name+", a rollout", func(t *testing.T) {
 			s := open(t, walking(upgrade.RollingUpdate), build.Lockstep("2026.2"))
 			s.served(old, atRest())

@@ -64,7 +64,7 @@ func (r *Reconciler) observe(ctx context.Context, object service.Object) (observ
 		return seen, err
 	}
 	r.reduce(ctx, pods, &seen)
-	if r.doubts.about(client.ObjectKeyFromObject(object)) || !decisive(seen.state, seen.desired, seen.Observed) {
+	if r.doubts.about(client.ObjectKeyFromObject(object)) || !seen.decisive() {
 		return seen, nil
 	}
 	if upgrade.Aborts(seen.state, seen.desired) {
@@ -85,20 +85,24 @@ func (r *Reconciler) reduce(ctx context.Context, pods []corev1.Pod, seen *observ
 	observeDeployment(seen.state, seen.workload, seen)
 }
 
+// decides is the next decision if the caches were known to be right, or not.
+func (seen *observation) decides(confirmed bool) upgrade.Decision {
+	o := seen.Observed
+	o.Confirmed = confirmed
+	return upgrade.Decide(seen.state, seen.desired, o)
+}
+
 // decisive tells whether the next decision would be another if the caches were
 // known to be right, so that it must be found out.
-func decisive(s upgrade.State, d upgrade.Desired, o upgrade.Observed) bool {
-	doubting := upgrade.Decide(s, d, o)
-	o.Confirmed = true
-	return upgrade.Decide(s, d, o).Step != doubting.Step
-}
+func (seen *observation) decisive() bool { return seen.decides(true).Step != seen.decides(false).Step }
+
+// runs tells whether a Job would be run if the caches were known to be right.
+func (seen *observation) runs() bool { return seen.decides(true).Step == upgrade.RunJob }
 
 // acts tells whether anything would be done, whether or not the caches were
 // known to be right: to what serves, also where a walk waits.
 func (seen *observation) acts() bool {
-	sure := seen.Observed
-	sure.Confirmed = true
-	doubting, surely := upgrade.Decide(seen.state, seen.desired, seen.Observed), upgrade.Decide(seen.state, seen.desired, sure)
+	doubting, surely := seen.decides(false), seen.decides(true)
 	return doubting.Step != upgrade.Wait || surely.Step != upgrade.Wait || seen.rolls(doubting.Serve) || surely.Serve != doubting.Serve && seen.rolls(surely.Serve)
 }
 
@@ -114,13 +118,6 @@ func (seen *observation) rolls(image string) bool {
 	}
 	_, changes := render.Merge(seen.deployment, render.Deployment(seen.workload, image, upgrade.Note(seen.state, seen.Observed)), !upgrade.Noted(seen.state, seen.Observed))
 	return changes
-}
-
-// runs tells whether a Job would be run if the caches were known to be right.
-func (seen *observation) runs() bool {
-	sure := seen.Observed
-	sure.Confirmed = true
-	return upgrade.Decide(seen.state, seen.desired, sure).Step == upgrade.RunJob
 }
 
 // unseenJobs looks past the caches for Jobs that they do not show yet: one that

@@ -21,12 +21,6 @@ func (r Result) String() string {
 	return fmt.Sprintf("faults  %-60s plans %7d  passed %7d  failed %4d  %6.0fs", r.Name, r.Plans, r.Passed, r.Plans-r.Passed, r.Took.Seconds())
 }
 
-// Lived is the row of what holds for every story of an experiment: those that were lived, and what was written about them
-// once they were over, which nothing should be.
-func Lived(experiment string, stories int, woken []string, took time.Duration) Result {
-	return Result{Name: "nothing written once a story is over, " + experiment, Plans: stories, Passed: max(0, stories-len(woken)), Took: took}
-}
-
 // Print writes the row, and appends it to the file that collects rows: `go test` shows of a package that passes nothing.
 func (r Result) Print() {
 	fmt.Fprintln(os.Stderr, r)

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,7 +94,7 @@ func (p *performance) settle() {
 			count, since = len(points), time.Now()
 		}
 		for _, task := range upgrade.Tasks {
-			if job := p.Job(task); job != nil && !over(job) {
+			if job := p.Job(task); job != nil && story.OutcomeOf(job) == "" {
 				since = time.Now()
 				return "Job " + job.Name + " works"
 			}
@@ -104,12 +103,6 @@ func (p *performance) settle() {
 			return "something was written a moment ago"
 		}
 		return ""
-	})
-}
-
-func over(job *batchv1.Job) bool {
-	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
-		return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
 	})
 }
 
@@ -248,15 +241,7 @@ func (p *performance) works(s statement) bool {
 	outcome := func(wanted batchv1.JobConditionType) func() bool {
 		return func() bool {
 			found := p.Job(upgrade.Task(task))
-			if found == nil {
-				return false
-			}
-			for _, c := range found.Status.Conditions {
-				if c.Type == wanted && c.Status == corev1.ConditionTrue {
-					return true
-				}
-			}
-			return false
+			return found != nil && story.OutcomeOf(found) == wanted
 		}
 	}
 	switch stage {
@@ -296,7 +281,7 @@ func (p *performance) pods(component, image string) (count int) {
 func (p *performance) cleanUp() {
 	for _, task := range upgrade.Tasks {
 		found := p.Job(task)
-		if found == nil || !over(found) {
+		if found == nil || story.OutcomeOf(found) == "" {
 			continue
 		}
 		if err := p.Client.Delete(p.t.Context(), found, client.PropagationPolicy("Background")); client.IgnoreNotFound(err) != nil {

@@ -89,15 +89,7 @@ func TestAStoryComesToTheSameWhenTheAPIServerIsKilledAndStartedAgain(t *testing.
 	for _, phase := range phases {
 		t.Run("killed in "+string(phase), func(t *testing.T) { w.round(t, stories, phase) })
 	}
-	time.Sleep(share.Stays())
-	var woken []string
-	for range stories {
-		woken = append(woken, (<-w.lanes).Woken()...)
-	}
-	for _, each := range woken {
-		t.Error(each)
-	}
-	line.Lived("restart", w.names, woken, share.Stays()).Print()
+	story.Stay(t, "restart", w.names, len(stories), w.lanes)
 	if w.Plans == 0 {
 		t.Error("no story was under way when the API server was killed")
 	}

@@ -45,7 +45,7 @@ func (p *Play) synced(release string) func(Object) string {
 			return lack
 		}
 		job := p.Job(upgrade.Sync)
-		holds := job != nil && job.Spec.Template.Spec.Containers[0].Image == p.Image(release) && outcomeOf(job) == batchv1.JobComplete
+		holds := job != nil && job.Spec.Template.Spec.Containers[0].Image == p.Image(release) && OutcomeOf(job) == batchv1.JobComplete
 		return lacks(holds, "the sync is not complete")
 	}
 }
@@ -63,7 +63,8 @@ func in(phase upgrade.Phase) func(Object) string {
 	return func(o Object) string { return lacks(o.State().Phase == phase, "phase is %q", o.State().Phase) }
 }
 
-func outcomeOf(job *batchv1.Job) batchv1.JobConditionType {
+// OutcomeOf is how a Job has ended: Complete, Failed, or empty while it has not.
+func OutcomeOf(job *batchv1.Job) batchv1.JobConditionType {
 	for _, c := range job.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
 			return c.Type

@@ -128,7 +128,7 @@ func (p *Play) end() string {
 	}
 	for _, task := range upgrade.Tasks {
 		if job := p.Job(task); job != nil {
-			fmt.Fprintf(&out, "Job %s %s: %s\n", job.Name, outcomeOf(job), job.Annotations[render.AnnotationWork])
+			fmt.Fprintf(&out, "Job %s %s: %s\n", job.Name, OutcomeOf(job), job.Annotations[render.AnnotationWork])
 		}
 	}
 	if d, there := read[*appsv1.Deployment](p, p.Name); there {

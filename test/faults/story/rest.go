@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/c5c3/openstack-upgrade/test/faults/line"
+	"github.com/c5c3/openstack-upgrade/test/faults/share"
 )
 
 // resting is an object whose story is over, and about which the controller has nothing to write any more.
@@ -33,6 +36,21 @@ func (l *Lane) Part(t testing.TB, enough time.Duration) {
 			t.Errorf("delete %s: %v", first.Name, err)
 		}
 	}
+}
+
+// Stay waits until the last of so many stories has been over for a while, takes the lanes back, and demands that no
+// controller has written about any story since it was over. It prints the row of that.
+func Stay[L interface{ Woken() []string }](t testing.TB, experiment string, stories, many int, lanes <-chan L) {
+	t.Helper()
+	time.Sleep(share.Stays())
+	var woken []string
+	for range many {
+		woken = append(woken, (<-lanes).Woken()...)
+	}
+	for _, each := range woken {
+		t.Error(each)
+	}
+	line.Result{Name: "nothing written once a story is over, " + experiment, Plans: stories, Passed: max(0, stories-len(woken)), Took: share.Stays()}.Print()
 }
 
 // Woken are the writes about objects whose story was over, deleted ones and all that are left. There should be none.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/c5c3/openstack-upgrade/test/faults/history"
-	"github.com/c5c3/openstack-upgrade/test/faults/line"
 	"github.com/c5c3/openstack-upgrade/test/faults/share"
 	"github.com/c5c3/openstack-upgrade/test/faults/story"
 	"github.com/c5c3/openstack-upgrade/test/faults/wire"
@@ -47,7 +46,7 @@ func TestAStoryComesToTheSameWhateverIsDoneToAnyOfItsWrites(t *testing.T) {
 			}
 		})
 	}
-	s.stay(t)
+	story.Stay(t, "sweep", int(s.names.Load()), lanes, s.lanes)
 	s.conclude(t)
 }
 
@@ -148,20 +147,6 @@ func (s *sweep) disturbed(t *testing.T, p plan) {
 			s.further = append(s.further, p.further(point)...)
 		}
 	}
-}
-
-// stay waits until the last story has been over for a while, and demands that no controller has written about any since.
-func (s *sweep) stay(t *testing.T) {
-	t.Helper()
-	time.Sleep(share.Stays())
-	var woken []string
-	for range lanes {
-		woken = append(woken, (<-s.lanes).Woken()...)
-	}
-	for _, each := range woken {
-		t.Error(each)
-	}
-	line.Lived("sweep", int(s.names.Load()), woken, share.Stays()).Print()
 }
 
 // close puts a plan into its row. One whose write did not come, because another run had a write more, was no plan.

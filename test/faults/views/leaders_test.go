@@ -160,15 +160,7 @@ func TestALeaderThatIsPausedPastItsLeaseAndResumedChangesNothing(t *testing.T) {
 	if len(plans) == int(unmet.Load()) {
 		t.Errorf("no leader was paused in any of %d plans: is PLAN='%s' one that a failure has printed?", len(plans), share.Plan())
 	}
-	time.Sleep(share.Stays())
-	var woken []string
-	for range many {
-		woken = append(woken, (<-l.pairs).Woken()...)
-	}
-	for _, each := range woken {
-		t.Error(each)
-	}
-	line.Lived("leaders", int(l.names.Load()), woken, share.Stays()).Print()
+	story.Stay(t, "leaders", int(l.names.Load()), many, l.pairs)
 	line.Result{Name: "two leaders, one paused in a write past its lease", Plans: len(plans) - int(unmet.Load()), Passed: int(passed.Load()), Took: time.Since(began)}.Print()
 }
 

@@ -148,15 +148,7 @@ func TestAStoryComesToTheSameWhateverTheControllerSees(t *testing.T) {
 			})
 		}
 	})
-	time.Sleep(share.Stays())
-	var woken []string
-	for range many {
-		woken = append(woken, (<-e.lanes).Woken()...)
-	}
-	for _, each := range woken {
-		t.Error(each)
-	}
-	line.Lived("views", int(e.names.Load()), woken, share.Stays()).Print()
+	story.Stay(t, "views", int(e.names.Load()), many, e.lanes)
 	for _, kind := range order {
 		if row := e.rows[kind]; row != nil {
 			row.Print()
