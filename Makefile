@@ -45,7 +45,8 @@ cluster-down: ## Stop that cluster and remove every trace of it
 test: vet test-unit test-integration test-faults test-scale ## Vet, unit and manifest tests, the tests against a real API server, and a share of the experiments with faults and at scale
 
 .PHONY: vet
-vet: ## go vet, with the tests that need a cluster
+vet: ## go build and go vet, with the tests that need a cluster
+	go build ./... # vet does not see a package without its tests where it has some
 	go vet ./...
 	go vet -tags e2e,cluster ./...
 

@@ -51,7 +51,7 @@ func (r *Reconciler) act(ctx context.Context, s upgrade.State, d upgrade.Desired
 		failures = append(failures, r.runJob(ctx, render.Job(w, upgrade.WorkOf(s, d, decision.Task)), decision.Task, &found))
 	}
 	if decision.Serve != "" {
-		failures = append(failures, r.serve(ctx, s, decision.Serve, w, seen, &found))
+		failures = append(failures, r.serve(ctx, decision.Serve, w, seen, &found))
 	}
 	return found, errors.Join(failures...)
 }
@@ -76,7 +76,7 @@ func (r *Reconciler) configure(ctx context.Context, w render.Workload, seen obse
 }
 
 // serve keeps the Service and the Deployment, the latter at an image.
-func (r *Reconciler) serve(ctx context.Context, s upgrade.State, image string, w render.Workload, seen observation, found *taken) error {
+func (r *Reconciler) serve(ctx context.Context, image string, w render.Workload, seen observation, found *taken) error {
 	address := render.Service(w)
 	switch {
 	case seen.address == nil:
@@ -96,7 +96,7 @@ func (r *Reconciler) serve(ctx context.Context, s upgrade.State, image string, w
 		}
 	}
 
-	rendered := render.Deployment(w, image, upgrade.Note(s, seen.Observed))
+	rendered := seen.rendering(image, seen.note())
 	switch {
 	case seen.deployment == nil:
 		return r.create(ctx, render.Creation(rendered), &appsv1.Deployment{}, found, func(live client.Object) error {
@@ -106,7 +106,7 @@ func (r *Reconciler) serve(ctx context.Context, s upgrade.State, image string, w
 	case !ours(seen.deployment, w):
 		found.names = append(found.names, takenBy("Deployment", seen.deployment, w.Owner))
 	case seen.deployment.DeletionTimestamp == nil:
-		if merged, changes := render.Merge(seen.deployment, rendered, !upgrade.Noted(s, seen.Observed)); changes {
+		if merged, changes := seen.keeps(rendered); changes {
 			return r.update(ctx, merged)
 		}
 	}

@@ -16,7 +16,7 @@ func observeDeployment(s upgrade.State, w render.Workload, seen *observation) {
 	if !s.Walking() {
 		image = s.InstalledImage
 	}
-	rendered := render.Deployment(w, image, s)
+	rendered := seen.rendering(image, s)
 	observePods(rendered.Spec.Template.Annotations[render.AnnotationTemplate], seen)
 	if live == nil {
 		return

@@ -34,8 +34,16 @@ type observation struct {
 	config     *corev1.ConfigMap
 	pods       []corev1.Pod // of the API
 	jobPods    []corev1.Pod // of Jobs
+	rendered   rendered
 	// again asks to look again soon, for words that no watch brings.
 	again time.Duration
+}
+
+// rendered is a Deployment, and what it was rendered for.
+type rendered struct {
+	image      string
+	note       upgrade.State
+	deployment *appsv1.Deployment
 }
 
 // begin is an observation of an object before anything else was seen.
@@ -116,8 +124,27 @@ func (seen *observation) rolls(image string) bool {
 	case !ours(seen.deployment, seen.workload) || seen.deployment.DeletionTimestamp != nil:
 		return false
 	}
-	_, changes := render.Merge(seen.deployment, render.Deployment(seen.workload, image, upgrade.Note(seen.state, seen.Observed)), !upgrade.Noted(seen.state, seen.Observed))
+	_, changes := seen.keeps(seen.rendering(image, seen.note()))
 	return changes
+}
+
+// note is the state to write on the Deployment.
+func (seen *observation) note() upgrade.State { return upgrade.Note(seen.state, seen.Observed) }
+
+// keeps puts a rendered Deployment over the live one, and tells whether that
+// changes it.
+func (seen *observation) keeps(rendered *appsv1.Deployment) (merged *appsv1.Deployment, changes bool) {
+	return render.Merge(seen.deployment, rendered, !upgrade.Noted(seen.state, seen.Observed))
+}
+
+// rendering is the Deployment that serves an image with a state noted on it.
+// The last one is kept: a look that finds nothing to do asks for one alone,
+// several times.
+func (seen *observation) rendering(image string, note upgrade.State) *appsv1.Deployment {
+	if last := seen.rendered; last.deployment == nil || last.image != image || last.note != note {
+		seen.rendered = rendered{image, note, render.Deployment(seen.workload, image, note)}
+	}
+	return seen.rendered.deployment
 }
 
 // unseenJobs looks past the caches for Jobs that they do not show yet: one that

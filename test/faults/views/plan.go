@@ -36,6 +36,9 @@ const (
 	wiped       what = "status wiped"
 )
 
+// relisting is how long it may take until a watch that broke is there again: pauses grow while a server is away.
+const relisting = time.Minute
+
 // moment is when a disturbance begins: when the object is first seen in a phase.
 type moment string
 
@@ -108,7 +111,7 @@ func (s sight) disturb(p *story.Play, lasting time.Duration) *waiter {
 		if over != nil {
 			<-over
 			// Who saw nothing looks again after a pause that has grown meanwhile.
-			for deadline := time.Now().Add(takeover); p.Wire.Watches() < watches && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(relisting); p.Wire.Watches() < watches && time.Now().Before(deadline); {
 				time.Sleep(100 * time.Millisecond)
 			}
 			kept = p.Wire.Kept(p.Name)
