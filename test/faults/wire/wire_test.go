@@ -31,6 +31,8 @@ type far struct {
 	mu    sync.Mutex
 	taken []string
 	said  chan string
+	// refusing is that it takes nothing.
+	refusing atomic.Bool
 }
 
 func (f *far) ServeHTTP(out http.ResponseWriter, in *http.Request) {
@@ -39,6 +41,11 @@ func (f *far) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 		f.mu.Lock()
 		f.taken = append(f.taken, in.Method+" "+in.URL.Path)
 		f.mu.Unlock()
+		if f.refusing.Load() {
+			out.WriteHeader(http.StatusConflict)
+			fmt.Fprint(out, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Conflict","code":409}`)
+			return
+		}
 		fmt.Fprint(out, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"x"}}`)
 		return
 	}
@@ -148,6 +155,23 @@ func TestEachDeedIsDoneToItsWriteAndToNoOther(t *testing.T) {
 			assert.EqualValues(t, holds.killed, killed.Load())
 			assert.Equal(t, holds.taken == 4, w.Writes()[1].Committed)
 			assert.Empty(t, w.Unmet())
+		})
+	}
+}
+
+func TestAFaultAboutWhatWasCommittedIsNotMetByWhatWasRefused(t *testing.T) {
+	for _, deed := range []string{"kill after", "lose reply", "time out"} {
+		t.Run(deed, func(t *testing.T) {
+			w, f, client := lay(t)
+			fault, err := wire.ParseFault(deed + ": update jobs a 1")
+			require.NoError(t, err)
+			w.Plan(fault)
+			w.OnKill(func() {})
+			f.refusing.Store(true)
+			_, err = client.BatchV1().Jobs("n").Update(t.Context(), job("a"), metav1.UpdateOptions{})
+			require.Error(t, err)
+			assert.Equal(t, []wire.Fault{fault}, w.Unmet())
+			assert.False(t, w.Writes()[0].Committed)
 		})
 	}
 }
