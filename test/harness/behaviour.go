@@ -18,6 +18,17 @@ type Behaviour struct {
 	turns []Behaviour
 }
 
+// Telling calls back whenever a pod lives by the behaviour.
+func (b Behaviour) Telling(then func()) Behaviour {
+	if live := b.live; live != nil {
+		b.live = func(s situation) (stage, time.Duration) {
+			then()
+			return live(s)
+		}
+	}
+	return b
+}
+
 // situation is what a behaviour judges by: the pod, and for how long it has been running and asked to end.
 type situation struct {
 	pod      *corev1.Pod

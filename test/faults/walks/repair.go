@@ -30,6 +30,7 @@ const (
 func (r *runner) repair() {
 	r.t.Helper()
 	r.say("repair")
+	r.clear(&r.storm)
 	r.calm()
 	r.heal()
 	if o, err := r.now(r.t.Context()); err == nil && o == nil {

@@ -14,19 +14,20 @@ import (
 // denied is how the API server says that a webhook has refused something.
 const denied = "denied the request"
 
-// edit asks for something else.
-func (r *runner) edit(step Step) {
+// edit asks for something else, where that has a meaning.
+func (r *runner) edit(step Step) (asks bool) {
 	r.t.Helper()
 	before := r.before()
 	if before == nil {
-		return
+		return false
 	}
 	wanted, has := r.asks(step, before.State(), asked(before))
 	if !has {
 		r.say("that has no meaning here")
-		return
+		return false
 	}
 	r.request(wanted)
+	return true
 }
 
 // request asks for a wish, and judges the answer: what the law refuses before and after, a webhook that judges must have

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,6 +33,10 @@ type runner struct {
 	// hookSince is since when the webhook judges; zero while it does not.
 	hookSince time.Time
 	scripts   []func()
+	// storm and haze are the conflicts and the disturbed view that have not been judged yet.
+	storm, haze *weather
+	metLock     sync.Mutex
+	met         map[int]bool // by step
 }
 
 // hookLag is how long the API server may take to learn that a namespace has another label.
@@ -63,7 +68,7 @@ func (r *runner) walk() {
 	r.create()
 	for i, step := range r.Steps {
 		r.say("%d. %s", i+1, step)
-		r.do(step)
+		r.do(i, step)
 		r.wait(step)
 	}
 }
@@ -87,53 +92,78 @@ func (r *runner) patiently(what string, try func(context.Context) error) error {
 	}
 }
 
-func (r *runner) do(step Step) {
+func (r *runner) do(i int, step Step) {
 	r.t.Helper()
 	switch step.Deed {
 	case Scale:
-		r.change("scale", func(o object) { scale(o, 1+int32(step.Build)%2) })
+		r.change("scale", func(o object) { scale(o, 1+int32(step.Build)%2); r.meets(i) })
 	case Label:
 		r.change("label", func(o object) {
 			labels := map[string]string{"chance": fmt.Sprint(step.Build)}
 			o.SetLabels(labels)
+			r.meets(i)
 		})
 	case Recreate:
-		r.recreate()
+		if r.recreate() {
+			r.meets(i)
+		}
 	case HookOff:
+		if !r.hookSince.IsZero() {
+			r.meets(i)
+		}
 		r.hook(r.t, false)
 		r.hookSince = time.Time{}
 	case HookOn:
 		r.hook(r.t, true)
 		if r.hookSince.IsZero() {
+			r.meets(i)
 			r.hookSince = time.Now()
 		}
 	case Fail:
-		r.script(step.Task, failing(step.Task))
+		r.script(step.Task, failing(step.Task).Telling(func() { r.meets(i) }))
 	case Hang:
-		r.script(step.Task, hanging(step.Task))
+		r.script(step.Task, hanging(step.Task).Telling(func() { r.meets(i) }))
 	case Heal:
+		if len(r.scripts) > 0 {
+			r.meets(i)
+		}
 		r.heal()
 	case Crash:
+		r.meets(i)
 		r.crash(r.t, time.Duration(step.Build)*300*time.Millisecond)
 	case Conflict:
 		number := 1
 		if writes := r.line.Writes(); len(writes) > 0 {
 			number += writes[len(writes)-1].Number
 		}
+		r.clear(&r.storm)
+		r.storm = &weather{i, func() bool { return len(r.line.Unmet()) == 0 }}
 		r.line.Plan(wire.Fault{Deed: wire.Conflict, Number: number, Times: step.Times})
 	case Freeze:
+		r.disturb(i)
 		r.line.Freeze(step.Resource)
 	case Thaw:
 		r.line.Thaw(step.Resource)
 	case Blind:
+		r.disturb(i)
 		r.line.Blind(step.Resource)
 	case See:
 		r.line.See(step.Resource)
 	case Wipe:
-		r.wipe()
+		if r.wipe() {
+			r.meets(i)
+		}
 	default:
-		r.edit(step)
+		if r.edit(step) {
+			r.meets(i)
+		}
 	}
+}
+
+// disturb judges the view that was disturbed before, and will this one.
+func (r *runner) disturb(step int) {
+	r.clear(&r.haze)
+	r.haze = &weather{step, func() bool { return r.line.Kept(r.name) > 0 }}
 }
 
 // failing and hanging are how pods misbehave: those of the API do not get ready, or crash.
@@ -204,11 +234,11 @@ func (r *runner) before() object {
 
 // recreate deletes the object and asks for it anew, while its children are still going. The new one is of the release
 // that was installed, as a person who restores manifests would have it.
-func (r *runner) recreate() {
+func (r *runner) recreate() (was bool) {
 	r.t.Helper()
 	before := r.before()
 	if before == nil {
-		return
+		return false
 	}
 	if err := r.Client.Delete(r.t.Context(), before); client.IgnoreNotFound(err) != nil {
 		r.t.Fatalf("delete %s: %v", r.name, err)
@@ -225,11 +255,12 @@ func (r *runner) recreate() {
 		}
 		return ""
 	})
+	return true
 }
 
 // wipe empties the status, as a restore without subresources does. Before pods serve there is nothing that could tell
 // what is installed, and nobody could know.
-func (r *runner) wipe() {
+func (r *runner) wipe() (lost bool) {
 	r.t.Helper()
 	var deployments int
 	r.Eventually(r.t, harness.Patience, "the status to be lost", func(ctx context.Context) string {
@@ -250,6 +281,7 @@ func (r *runner) wipe() {
 	if deployments == 0 {
 		r.say("nothing serves yet: the status is left alone")
 	}
+	return deployments > 0
 }
 
 // change edits something else than the wish.

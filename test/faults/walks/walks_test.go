@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,7 +68,7 @@ func TestRandomWalksKeepTheRulesAndComeToRest(t *testing.T) {
 	}
 	plans := len(walks.left)
 	var passed, taken atomic.Int64
-	rests := &rested{}
+	rests, deeds := &rested{}, newTally()
 	t.Run("lane", func(t *testing.T) {
 		for range min(lanes, plans) {
 			t.Run("", func(t *testing.T) {
@@ -78,7 +79,7 @@ func TestRandomWalksKeepTheRulesAndComeToRest(t *testing.T) {
 						l = open(harness.Lasting{TB: t, Longer: outer}, env, told, as)
 					}
 					name := fmt.Sprintf("w%d", walk.Seed)
-					if t.Run(name, func(t *testing.T) { take(t, l, walk, name, rests) }) {
+					if t.Run(name, func(t *testing.T) { take(t, l, walk, name, rests, deeds) }) {
 						passed.Add(1)
 					}
 					if n := taken.Add(1); share.Whole() && n%50 == 0 {
@@ -92,11 +93,15 @@ func TestRandomWalksKeepTheRulesAndComeToRest(t *testing.T) {
 	for _, what := range loud {
 		t.Error(what)
 	}
+	deeds.print()
+	if share.Whole() && share.Plan() == "" {
+		assert.Empty(t, deeds.vain(), "deeds that never met anything")
+	}
 	line.Result{Name: "random walks, Glance and Keystone, " + chance, Plans: plans, Passed: int(passed.Load()) - len(loud), Took: time.Since(started)}.Print()
 }
 
 // take takes one walk and judges it.
-func take(t *testing.T, l *lane, walk Walk, name string, rests *rested) {
+func take(t *testing.T, l *lane, walk Walk, name string, rests *rested, deeds *tally) {
 	r := &runner{lane: l, Walk: walk, t: t, name: name, begun: time.Now(), hookSince: time.Now()}
 	defer func() {
 		l.calm()
@@ -108,6 +113,8 @@ func take(t *testing.T, l *lane, walk Walk, name string, rests *rested) {
 	r.walk()
 	r.repair()
 	since := r.fallSilent()
+	r.clear(&r.haze)
+	deeds.add(r)
 	whole := l.told.Whole(t, r.subject())
 	for _, wrong := range history.Check(whole, holds) {
 		t.Errorf("%s", wrong)
