@@ -86,30 +86,23 @@ func run(ctx context.Context, config *rest.Config, o options, log logr.Logger) e
 	if err := mgr.Add(tidier{}); err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
-	return work(ctx, mgr)
+	return work(ctx, mgr, filling{synced: mgr.GetCache().WaitForCacheSync, received: kept.Received, log: log})
 }
 
-const (
-	// fillTimeout is how long the first filling of the caches may take. It fails
-	// above all where a right is missing, and idling would hide that.
-	fillTimeout = time.Minute
-	// stopTimeout is how long the manager may take to stop. It never does while
-	// its caches are not filled.
-	stopTimeout = 15 * time.Second
-)
+// stopTimeout is how long the manager may take to stop. It never does while its
+// caches are not filled.
+const stopTimeout = 15 * time.Second
 
 // work runs the manager until the context ends, but neither idles nor stays on
 // where the manager would.
-func work(ctx context.Context, mgr ctrl.Manager) error {
+func work(ctx context.Context, mgr ctrl.Manager, first filling) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	go func() {
-		filling, done := context.WithTimeout(ctx, fillTimeout)
-		defer done()
-		if !mgr.GetCache().WaitForCacheSync(filling) && ctx.Err() == nil {
-			stop(fmt.Errorf("caches are not filled after %s: may the controller list and watch its kinds, Jobs, Deployments, Services, ConfigMaps and Pods, and is the CRD installed?", fillTimeout))
+		if err := first.await(ctx); err != nil {
+			stop(err)
 		}
 	}()
 	var err error

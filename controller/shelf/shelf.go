@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -34,7 +35,12 @@ type Shelf struct {
 	mu      sync.RWMutex
 	stores  map[reflect.Type][]toolscache.Indexer
 	samples map[string]*sample
+
+	received atomic.Int64
 }
+
+// Received is how many objects informers have brought so far.
+func (s *Shelf) Received() int64 { return s.received.Load() }
 
 // New makes a shelf for objects that carry these labels. Objects of different components are told apart by their
 // samples; other values of the label, which anybody may set, are one.
@@ -44,6 +50,7 @@ func New(scheme *runtime.Scheme, instance, component string, components ...strin
 
 // Pack is what informers do to an object before they keep it.
 func (s *Shelf) Pack(object any) (any, error) {
+	s.received.Add(1)
 	if _, done := object.(*packed); done {
 		return object, nil
 	}

@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -152,7 +155,10 @@ func (c *crowd) multiply(from, to int) {
 		c.ips = addresses(s.address.Spec.ClusterIP)
 	}
 	began := time.Now()
-	env.WithoutControllerManager(c, func() { s.copyTo(c, env, keys(from, to), c.ips) })
+	env.WithoutControllerManager(c, func() {
+		s.copyTo(c, env, keys(from, to), c.ips)
+		c.awaitAPIServer()
+	})
 	say("%d copies of %d entries of etcd each, after %.0f s", to-from, len(s.entries)+2, time.Since(began).Seconds())
 	c.awaitManagers()
 	mark := env.Mark(c)
@@ -160,6 +166,27 @@ func (c *crowd) multiply(from, to int) {
 	c.awaitIdle(to)
 	require.Empty(c, writesIn(env.CallsSince(c, mark, c.controller.Actor)), "a copy is what the controller would have made")
 	say("%d Glances rest", to)
+}
+
+// awaitAPIServer waits until the API server has heard from etcd of all that was put there behind its back. Whoever lists
+// before that is refused.
+func (c *crowd) awaitAPIServer() {
+	c.Helper()
+	for _, list := range []client.ObjectList{
+		&v1alpha1.GlanceList{}, &batchv1.JobList{}, &corev1.PodList{}, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{},
+		&corev1.ServiceList{}, &corev1.ConfigMapList{}, &networkingv1.IPAddressList{},
+	} {
+		require.NoError(c, c.admin.List(c.Context(), list, client.Limit(1))) // by etcd
+		newest := list.GetResourceVersion()
+		env.Eventually(c, patience, fmt.Sprintf("the API server to know the newest of %T", list), func(ctx context.Context) string {
+			err := c.admin.List(ctx, list, client.MatchingLabels{"of": "nothing"},
+				&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: newest, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}})
+			if err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+	}
 }
 
 // awaitManagers waits until the controller manager has seen the crowd: until it has worked little for a while.
