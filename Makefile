@@ -106,7 +106,7 @@ fuzz: ## Fuzz whatever odd data can enter by (FUZZTIME=1m each); what is kept li
 	for target in shared/release:FuzzParse shared/image:FuzzParse shared/image:FuzzReleaseOfTag webhook/admission:FuzzReview \
 	    webhook/lint:FuzzManifest shared/api/v1alpha1:FuzzStatus controller/render:FuzzReadRecord certs/serving:FuzzPair \
 	    controller/shelf:FuzzApart; do \
-	  go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) ./$${target%:*}; done
+	  go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./$${target%:*}; done
 
 .PHONY: lint
 lint: ## golangci-lint with .golangci.yml, import rules and formatting included
