@@ -62,9 +62,10 @@ test-integration: ## Tests against a real API server, etcd and kube-controller-m
 	go test -run '$(RUN)' -timeout 20m ./test/harness ./test/integration/...
 
 .PHONY: test-faults
-test-faults: ## A bounded share of the experiments with faults that need a real API server (SEED=… to repeat it)
+test-faults: ## A bounded share of the experiments with faults, the model among them (SEED=… to repeat it)
 	export KUBEBUILDER_ASSETS FAULTS_LINES; KUBEBUILDER_ASSETS=$$($(call binaries,$(envtest))); FAULTS_LINES=$$(mktemp); \
 	failed=0; go test -p 1 -count=1 -run '$(RUN)' -timeout 20m $$(go list ./test/faults/... | grep -E '/($(disturbed)|mutants)$$') || failed=1; \
+	go test -count=1 -run '$(if $(filter .,$(RUN)),WhateverTheCachesShow,$(RUN))' ./shared/upgrade || failed=1; \
 	cat $$FAULTS_LINES; rm $$FAULTS_LINES; exit $$failed
 
 .PHONY: test-scale
