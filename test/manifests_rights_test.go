@@ -22,6 +22,7 @@ var calls = map[string]string{
 	"keystones/finalizers.openstack.c5c3.io": "update",
 	"jobs.batch":                             "get list watch create delete",
 	"deployments.apps":                       "get list watch create update delete",
+	"replicasets.apps":                       "list",
 	"services":                               "get list watch create update delete",
 	"configmaps":                             "get list watch create update delete",
 	"pods":                                   "list watch",

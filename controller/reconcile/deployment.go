@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/c5c3/openstack-upgrade/controller/render"
@@ -17,7 +18,8 @@ func observeDeployment(s upgrade.State, w render.Workload, seen *observation) {
 		image = s.InstalledImage
 	}
 	rendered := seen.rendering(image, s)
-	observePods(rendered.Spec.Template.Annotations[render.AnnotationTemplate], seen)
+	template := rendered.Spec.Template.Annotations[render.AnnotationTemplate]
+	defer func() { observePods(template, seen) }() // by what the Deployment says
 	if live == nil {
 		return
 	}
@@ -46,29 +48,56 @@ func observeDeployment(s upgrade.State, w render.Workload, seen *observation) {
 		d.Replicas = *live.Spec.Replicas
 	}
 	d.Total, d.Updated, d.Available = live.Status.Replicas, live.Status.UpdatedReplicas, live.Status.AvailableReplicas
-	d.Release = live.Spec.Template.Annotations[render.AnnotationRelease]
+	if d.Release = live.Spec.Template.Annotations[render.AnnotationRelease]; render.Changed(live.Spec.Template) {
+		d.Release = upgrade.Unknown
+	}
 	if database := render.DatabaseOf(live.Spec.Template); database != "" {
 		d.Elsewhere = database != w.DatabaseName()
 	}
 	d.Note, d.Trouble = wordsOfDeployment(live, seen.pods)
 }
 
+// claim is what a pod says of itself, or what its ReplicaSet says of it.
+type claim struct{ template, release string }
+
+// claimOf reads what is noted on a pod template, or on a pod.
+func claimOf(annotations map[string]string) claim {
+	return claim{annotations[render.AnnotationTemplate], cmp.Or(annotations[render.AnnotationRelease], upgrade.Unknown)}
+}
+
 // observePods reduces the pods of the API by what is noted on them: which
 // template they are of, and which release they were rendered for. Their image
-// would not tell, since a cluster may rewrite it.
+// would not tell, since a cluster may rewrite it. But somebody may have changed
+// the image of the Deployment beneath the notes. By whether that was so for a
+// pod its ReplicaSet tells, if those were asked for, and otherwise another one
+// than that of all pods that are not ending.
 func observePods(template string, seen *observation) {
 	d := &seen.Deployment
-	for _, pod := range unfinished(seen.pods) {
+	add := func(name string, c claim) {
+		if !slices.Contains(d.Releases, c.release) {
+			d.Releases = append(d.Releases, c.release)
+		}
+		if c.template != template {
+			d.Outdated = append(d.Outdated, name)
+		}
+	}
+	pods := unfinished(seen.pods)
+	strays := strays(template, pods)
+	for i := range pods {
+		pod := &pods[i]
 		d.Pods++
-		release := pod.Annotations[render.AnnotationRelease]
-		if release == "" {
-			release = upgrade.Unknown
+		c := claimOf(pod.Annotations)
+		switch {
+		case seen.sets != nil:
+			c = seen.sets.claimOf(pod)
+		case d.Rolled() && strays[pod.Name]:
+			c = claim{"", upgrade.Unknown}
 		}
-		if !slices.Contains(d.Releases, release) {
-			d.Releases = append(d.Releases, release)
-		}
-		if pod.Annotations[render.AnnotationTemplate] != template {
-			d.Outdated = append(d.Outdated, called(pod))
+		add(called(*pod), c)
+	}
+	for _, set := range seen.sets {
+		if set.orders() {
+			add("ReplicaSet "+set.Name, set.claim())
 		}
 	}
 }

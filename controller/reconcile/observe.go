@@ -34,6 +34,7 @@ type observation struct {
 	config     *corev1.ConfigMap
 	pods       []corev1.Pod // of the API
 	jobPods    []corev1.Pod // of Jobs
+	sets       sets         // where they were asked for
 	rendered   rendered
 	// again asks to look again soon, for words that no watch brings.
 	again time.Duration
@@ -203,7 +204,7 @@ func (r *Reconciler) confirm(ctx context.Context, seen *observation) error {
 	seen.pods = of(pods, render.ComponentAPI)
 	observeDeployment(seen.state, seen.workload, seen)
 	seen.Confirmed = true
-	return nil
+	return r.orders(ctx, seen)
 }
 
 func (r *Reconciler) liveDeployment(ctx context.Context, seen *observation) error {

@@ -26,15 +26,17 @@ type races struct {
 	lost map[types.NamespacedName]time.Duration
 }
 
-func (r *races) pause(key types.NamespacedName) time.Duration {
+// It is again when the one before was lost as well.
+func (r *races) pause(key types.NamespacedName) (pause time.Duration, again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lost == nil {
 		r.lost = map[types.NamespacedName]time.Duration{}
 	}
-	pause := min(max(2*r.lost[key], conflictPause), longestRace)
+	before := r.lost[key]
+	pause = min(max(2*before, conflictPause), longestRace)
 	r.lost[key] = pause
-	return pause
+	return pause, before > 0
 }
 
 func (r *races) over(key types.NamespacedName) {

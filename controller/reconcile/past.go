@@ -16,14 +16,14 @@ import (
 
 // past takes a whole look past the caches, at the object itself too. When they
 // have shown the same, they are believed again. It gives no object if that is
-// gone, or going.
+// gone, or going; after an error, object and caches as they were.
 func (r *Reconciler) past(ctx context.Context, object service.Object, cached observation) (service.Object, observation, error) {
 	key, live := client.ObjectKeyFromObject(object), r.Service.New()
 	switch err := r.Live.Get(ctx, key, live); {
 	case apierrors.IsNotFound(err):
 		return nil, cached, nil // the cache will say so
 	case err != nil:
-		return nil, cached, fmt.Errorf("get %s %s past the caches: %w", r.Service.Kind, key, err)
+		return object, cached, fmt.Errorf("get %s %s past the caches: %w", r.Service.Kind, key, err)
 	case live.GetDeletionTimestamp() != nil:
 		return nil, cached, nil
 	}
@@ -31,7 +31,7 @@ func (r *Reconciler) past(ctx context.Context, object service.Object, cached obs
 	seen.address, seen.config = cached.address, cached.config // what serves is mended when they show it
 	jobs, err := r.liveJobs(ctx, seen.workload)
 	if err != nil {
-		return nil, seen, err
+		return object, cached, err
 	}
 	seen.live = jobs
 	for task, job := range cached.live {
@@ -41,14 +41,17 @@ func (r *Reconciler) past(ctx context.Context, object service.Object, cached obs
 		seen.unshown[task] = cached.unshown[task]
 	}
 	if err := r.liveDeployment(ctx, &seen); err != nil {
-		return nil, seen, err
+		return object, cached, err
 	}
 	pods, err := list(ctx, r.Live, seen.workload)
 	if err != nil {
-		return nil, seen, err
+		return object, cached, err
 	}
 	r.reduce(ctx, pods, &seen)
 	seen.Confirmed = true
+	if err := r.orders(ctx, &seen); err != nil {
+		return object, cached, err
+	}
 	if slices.Equal(versions(live, seen), versions(object, cached)) {
 		r.doubts.settle(key)
 	}

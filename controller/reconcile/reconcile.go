@@ -53,6 +53,7 @@ type Reconciler struct {
 	rolled  written // of their Deployments
 	made    written // of their Jobs
 	deleted deleted
+	starts  starts
 }
 
 // Meter is told about phases and Jobs.
@@ -96,15 +97,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if object == nil {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
+	r.starts.note(r.Now())
 	seen, err := r.observe(ctx, object)
 	if err == nil && r.doubts.about(request.NamespacedName) && seen.acts() {
 		object, seen, err = r.past(ctx, object, seen)
 	}
-	if err != nil || object == nil {
+	switch {
+	case err != nil && object != nil && !unsure(err) && !settles(err):
+		return ctrl.Result{}, errors.Join(err, r.blind(ctx, object, seen, err))
+	case err != nil || object == nil:
 		return ctrl.Result{}, err
 	}
 	workload, state, desired := seen.workload, seen.state, seen.desired
 	decision := r.decide(object, state, desired, seen.Observed)
+	if left := r.starts.quiet(object, r.Now()); left > 0 && decision.Step == upgrade.RunJob {
+		decision.Step, decision.Task = upgrade.Wait, ""
+		seen.again = sooner(seen.again, left)
+	}
 
 	taken, err := r.act(ctx, state, desired, decision, workload, seen)
 	if unsure(err) {
@@ -155,6 +164,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case err != nil:
 		return ctrl.Result{}, err
 	}
+	if decision.Step == upgrade.Move {
+		r.starts.moved(object)
+	}
 	r.races.over(request.NamespacedName)
 	if decision.Retry {
 		return ctrl.Result{}, failure{decision.Database}
@@ -165,6 +177,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.rests.note(request.NamespacedName, print, r.Now())
 	}
 	return result, nil
+}
+
+// blind records that nothing is done because what it is decided by must not be
+// read: that is for people to put right.
+func (r *Reconciler) blind(ctx context.Context, object service.Object, seen observation, err error) error {
+	seen.Confirmed = false
+	decision := r.decide(object, seen.state, seen.desired, seen.Observed)
+	decision.Step, decision.Event = upgrade.Wait, nil
+	complain(&decision, &seen, err)
+	_, unrecorded := r.record(ctx, object, seen.workload, decision, seen, nil)
+	return unrecorded
 }
 
 // load gives the object, or nil when there is nothing to do for it: its
@@ -263,7 +286,11 @@ func (r *Reconciler) settled(key types.NamespacedName, err error) ctrl.Result {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return ctrl.Result{}
 	}
-	return ctrl.Result{RequeueAfter: r.races.pause(key)}
+	pause, again := r.races.pause(key)
+	if again {
+		r.doubts.raise(key) // no race any more: a cache shows what is no longer so
+	}
+	return ctrl.Result{RequeueAfter: pause}
 }
 
 // failure is what is returned for a wish or a Job that only a person can put

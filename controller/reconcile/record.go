@@ -130,6 +130,9 @@ const freeTheName = "; choose another name for this object, or remove the other 
 // they are replaced one by one; otherwise the rollout must be complete.
 func deploymentReport(s upgrade.State, d upgrade.Deployment, takenNames []string) (report, bool) {
 	with := func(message string) string {
+		if d.Paused {
+			message += fmt.Sprintf("; Deployment %s is paused: resume it to go on", d.Name)
+		}
 		if d.Note != "" {
 			return message + "; " + d.Note
 		}
@@ -144,13 +147,13 @@ func deploymentReport(s upgrade.State, d upgrade.Deployment, takenNames []string
 	case s.Installed == "":
 		return report{false, ReasonNotInstalled, "The Deployment is created once the database is installed"}, false
 	case d.Standing != upgrade.Current:
-		return report{false, ReasonDeploymentProgressing, with("The Deployment is being created")}, d.Trouble
+		return report{false, ReasonDeploymentProgressing, with("The Deployment is being created")}, d.Trouble || d.Paused
 	case d.Available >= d.Replicas && (rolled || s.Walking()):
 		return report{true, ReasonDeploymentAvailable, fmt.Sprintf("%d of %d pods are available", d.Replicas, d.Replicas)}, false
 	case d.Available >= d.Replicas:
-		return report{false, ReasonDeploymentProgressing, with("The pods are being replaced")}, d.Trouble
+		return report{false, ReasonDeploymentProgressing, with("The pods are being replaced")}, d.Trouble || d.Paused
 	}
-	return report{false, ReasonDeploymentUnavailable, with(fmt.Sprintf("Fewer than %d pods are available", d.Replicas))}, d.Trouble
+	return report{false, ReasonDeploymentUnavailable, with(fmt.Sprintf("Fewer than %d pods are available", d.Replicas))}, d.Trouble || d.Paused
 }
 
 func notReady(database, deployment bool) []string {

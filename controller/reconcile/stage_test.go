@@ -82,6 +82,7 @@ func open(t *testing.T, state upgrade.State, options ...build.GlanceOption) *sta
 		},
 	})
 	s.Reconciler = &Reconciler{Client: caches, Live: s.server, Events: s.told, Service: service.Glance(), Meter: silent{}, Now: func() time.Time { return s.now }}
+	s.Reconciler.starts.note(s.now.Add(-quietTime))
 	return s
 }
 

@@ -30,6 +30,7 @@ func TestNoSyncBeginsWhileADeploymentOfADeletedNamesakeIsThereThatTheCachesDoNot
 	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(left, glance.DeepCopy()).Build()
 	now := time.Unix(1_000_000, 0)
 	r := &Reconciler{Client: cached, Live: live, Events: events.NewFakeRecorder(100), Service: service.Glance(), Meter: silent{}, Now: func() time.Time { return now }}
+	r.starts.note(now.Add(-quietTime))
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(glance)}
 	jobs := func() int {
 		var list batchv1.JobList

@@ -123,6 +123,18 @@ func mergeMeta(live *metav1.ObjectMeta, rendered metav1.ObjectMeta) (changes boo
 	return changes
 }
 
+// Changed tells whether somebody has given a pod template another image than
+// it was rendered with. Of a pod it does not tell: a cluster may rewrite those.
+func Changed(template corev1.PodTemplateSpec) bool {
+	claimed, claims := template.Annotations[AnnotationImage]
+	for _, container := range template.Spec.Containers {
+		if claims && container.Name == ComponentAPI && container.Image != claimed {
+			return true
+		}
+	}
+	return false
+}
+
 // DatabaseOf is the Secret and key that a pod template takes its database
 // connection from, as Workload.DatabaseName writes them.
 func DatabaseOf(template corev1.PodTemplateSpec) string {
@@ -172,6 +184,7 @@ func (w Workload) template(image, release string) corev1.PodTemplateSpec {
 	pod.TerminationGracePeriodSeconds = &grace
 	meta := w.podMeta(ComponentAPI, w.Deployment.PodLabels, w.Deployment.PodAnnotations)
 	meta.Annotations[AnnotationRelease] = release
+	meta.Annotations[AnnotationImage] = image
 	return seal(corev1.PodTemplateSpec{ObjectMeta: meta, Spec: pod})
 }
 

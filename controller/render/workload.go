@@ -39,6 +39,9 @@ const (
 	AnnotationRecord = "openstack.c5c3.io/recorded-state"
 	// AnnotationRelease is the release that a pod was rendered for.
 	AnnotationRelease = "openstack.c5c3.io/release"
+	// AnnotationImage is the image that a pod template was rendered with. One
+	// that runs another was changed by somebody since.
+	AnnotationImage = "openstack.c5c3.io/image"
 	// annotationConfig makes pods follow a change of their configuration.
 	annotationConfig = "openstack.c5c3.io/config"
 	// annotationRestarted is set by kubectl rollout restart and is kept.

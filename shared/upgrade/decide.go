@@ -490,12 +490,13 @@ func settle(s State, d Desired, o Observed) Decision {
 		decision.Serve = "" // pods follow to another database once its schema is there
 	}
 	if decision.Step == RunJob {
-		strangers := strange(o.Deployment, d.Release)
-		if strangers != "" || !o.Confirmed {
+		held := alone(o.Deployment, d.Release)
+		if held != "" || !o.Confirmed {
 			decision.Step, decision.Task = Wait, ""
 		}
-		if strangers != "" && !decision.Database.Ready {
-			decision.Database.Message = fmt.Sprintf("Database sync of %s waits until no pod of %s is left", inWords(d.Release, wished), strangers)
+		if held != "" && !decision.Database.Ready {
+			decision.Database.Message = fmt.Sprintf("Database sync of %s waits until %s", inWords(d.Release, wished), held)
+			decision.Database.Trouble = decision.Database.Trouble || o.Deployment.Paused
 		}
 	}
 	return decision
@@ -530,8 +531,24 @@ func name(s State, d Desired) Decision {
 		Database: Report{Ready: true, Reason: DatabaseSynced, Message: "Schema is at " + d.Release}}
 }
 
+// alone says what the one-pass sync of a release must wait for, empty for
+// nothing: pods that serve another, or are about to.
+func alone(d Deployment, release string) string {
+	held := ""
+	if strange := strange(d, release); strange != "" {
+		held = fmt.Sprintf("no pod of %s is left", strange)
+	} else if d.Standing == Current && d.Unobserved {
+		// Until then its controller may go on making pods of the template before.
+		held = fmt.Sprintf("the newest template of Deployment %s is observed", d.Name)
+	}
+	if held != "" && d.Paused {
+		held += fmt.Sprintf("; Deployment %s is paused: resume it to go on", d.Name)
+	}
+	return held
+}
+
 // strange is a release that API pods serve, or are about to, and that is not
-// the given one: the one-pass sync must not run beside it.
+// the given one.
 func strange(d Deployment, release string) string {
 	for _, seen := range append([]string{d.Release}, d.Releases...) {
 		if seen != "" && !equal(seen, release) {

@@ -64,7 +64,7 @@ func holes() []hole {
 				}
 			}
 		}), exploration{begins: upgraded2026(1), acts: []interference{rebuilt}, people: 1}, "a bad end", 23},
-		{"the release of pods is not seen", seeing(func(o *Observed) { o.Deployment.Release, o.Deployment.Releases = "", nil }), aborted, "db-sync of 2026.1 runs while a pod of 2026.2 lives", 19},
+		{"the release of pods is not seen", seeing(func(o *Observed) { o.Deployment.Release, o.Deployment.Releases = "", nil }), aborted, "db-sync of 2026.1 runs while a pod of 2026.2 lives", 20},
 		{"what the schema is ahead for is forgotten", deciding(func(_ State, _ Desired, _ Observed, got *Decision) { got.Next.Ahead = "" }),
 			exploration{begins: upgradedKeyed(), opens: keyedOpening, acts: []interference{turns("r:2026.1")}, people: 1}, "sync of 2026.1 runs on a schema that 2026.2 has expanded", 11},
 		{"migrate is left out", deciding(func(_ State, _ Desired, _ Observed, got *Decision) {

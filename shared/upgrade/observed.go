@@ -95,11 +95,12 @@ type Deployment struct {
 	Updated   int32
 	Available int32
 	// Pods counts all pods of the API, terminating ones included; Outdated
-	// names those of an older template.
+	// names those of another template.
 	Pods     int
 	Outdated []string
-	// Releases are those that the pods were rendered for, Unknown where a pod
-	// does not tell.
+	// Releases are those that the pods were rendered for, and those that are
+	// ordered and not there yet; Unknown where one does not tell, or does not run
+	// what it was rendered for.
 	Releases []string
 	// Elsewhere is set when its template is for another database than the one
 	// asked for.
@@ -107,4 +108,11 @@ type Deployment struct {
 	// Note says in words what the pods wait for.
 	Note    string
 	Trouble bool
+}
+
+// Rolled tells whether its controller has nothing left to do: all pods that are
+// not ending are of the newest template, and no other ReplicaSet is to have any.
+func (d Deployment) Rolled() bool {
+	return d.Standing == Current && !d.Paused && !d.Unobserved && !d.Unrendered &&
+		d.Updated == d.Replicas && d.Total == d.Replicas && d.Available == d.Replicas
 }

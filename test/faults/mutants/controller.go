@@ -36,7 +36,7 @@ var controller = []Mutant{
 		Why: "the numbers of the template before would open the gate", In: Integration, By: "UntilTheNewestTemplateIsObserved"},
 	{Name: "a pause is not seen", File: "controller/reconcile/deployment.go", From: "d.Paused = live.Spec.Paused", To: "d.Paused = false",
 		Why: "contract would run although a person has paused the rollout", In: Integration, By: "BL11ContractWaitsWhileTheDeploymentIsPaused"},
-	{Name: "old pods are up to date", File: "controller/reconcile/deployment.go", From: "if pod.Annotations[render.AnnotationTemplate] != template {", To: "if false {",
+	{Name: "old pods are up to date", File: "controller/reconcile/deployment.go", From: "if c.template != template {", To: "if false {",
 		Why: "columns would be dropped under old pods that still drain", In: Integration, By: "AnOldPodThatIsEndingForLong"},
 	{Name: "another database is not seen", File: "controller/reconcile/deployment.go", From: "d.Elsewhere = database != w.DatabaseName()", To: "d.Elsewhere = false",
 		Why: "pods would meet a schema that is not there yet", In: Integration, By: "WithAnotherDatabaseAtRest"},
@@ -142,6 +142,6 @@ var controller = []Mutant{
 
 // replayed are breaks that a schedule of the model must bring to light on the real thing.
 var replayed = []Mutant{
-	{Name: "replayed: old pods are up to date", File: "controller/reconcile/deployment.go", From: "if pod.Annotations[render.AnnotationTemplate] != template {", To: "if false {",
+	{Name: "replayed: old pods are up to date", File: "controller/reconcile/deployment.go", From: "if c.template != template {", To: "if false {",
 		Why: "columns would be dropped under old pods that still drain", In: Replay, By: "TheModelFound/schedules/old-pods-are-not-seen$"},
 }
