@@ -71,6 +71,7 @@ func TestAPodOfAnImageThatSomebodyHadSetIsNoneOfTheTemplateThatItClaims(t *testi
 			s.looks(5)
 			require.False(t, s.has(upgrade.Contract), "contract beside a pod of %s", old)
 			assert.Contains(t, s.says("DatabaseReady"), "pods of the previous template are left: images-0")
+			assert.NotContains(t, s.says("DatabaseReady"), "images-1")
 		})
 	}
 	t.Run("the one-pass sync", func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/c5c3/openstack-upgrade/controller/render"
@@ -37,6 +38,10 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, options Options) error {
 		r.Now = time.Now
 	}
 	r.sample = r.Service.New()
+	// Runs where, and from when on, this replica leads.
+	if err := mgr.Add(manager.RunnableFunc(func(context.Context) error { r.starts.note(r.Now()); return nil })); err != nil {
+		return fmt.Errorf("set up %s: %w", r.Service.Kind, err)
+	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(r.Service.Name).
 		For(r.Service.New()).

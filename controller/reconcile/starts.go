@@ -19,7 +19,7 @@ type starts struct {
 	fresh map[types.UID]bool
 }
 
-// note is told of every look.
+// note is told when this process begins to work, and of every look.
 func (s *starts) note(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,8 @@ func (s *starts) moved(object service.Object) {
 func (s *starts) quiet(object service.Object, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if object.GetCreationTimestamp().Time.After(s.at) || s.fresh[object.GetUID()] {
+	if made := object.GetCreationTimestamp().Time; !made.Before(s.at.Truncate(time.Second)) || // of whole seconds
+		s.fresh[object.GetUID()] {
 		return 0
 	}
 	return max(s.at.Add(quietTime).Sub(now), 0)
