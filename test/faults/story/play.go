@@ -38,6 +38,8 @@ type Play struct {
 	Look func(Object)
 	// Calm, if set, is called when the story has come to its end, and what it lets go must be quiet afterwards.
 	Calm func()
+	// Disturbed says how, for people.
+	Disturbed string
 
 	t       testing.TB
 	first   int         // write of the lane

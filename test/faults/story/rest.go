@@ -2,6 +2,7 @@ package story
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,7 +65,7 @@ func (l *Lane) Woken() (woken []string) {
 
 func (r resting) woken() (woken []string) {
 	for _, point := range r.Points()[r.writes:] {
-		woken = append(woken, fmt.Sprintf("%s was over, and the controller did: %s", r.Story, point))
+		woken = append(woken, strings.TrimSpace(fmt.Sprintf("%s was over, and the controller did: %s %s", r.Story, point, r.Disturbed)))
 	}
 	return woken
 }

@@ -101,6 +101,10 @@ type handOver struct {
 	inEnd bool
 }
 
+// late is that a Job is asked for so late that the other may have deleted it meanwhile: then it runs once more, until it
+// is deleted once more. Nothing can fence off what was on its way.
+func (h handOver) late() bool { return !h.inEnd && h.at.Verb == "create" && h.at.Resource == "jobs" }
+
 func (h handOver) String() string {
 	when := "when the other leads"
 	if h.inEnd {
@@ -236,6 +240,9 @@ func (l *leaders) handedOver(t *testing.T, h handOver) (met bool) {
 	l.mu.Lock()
 	known := l.known[h.Story.String()]
 	l.mu.Unlock()
+	if h.late() {
+		outcome.Ran = slices.Compact(outcome.Ran)
+	}
 	if differs := whole(outcome, known); differs != "" {
 		t.Errorf("it came to something else than undisturbed:\n%s", differs)
 	}

@@ -39,6 +39,9 @@ const (
 // relisting is how long it may take until a watch that broke is there again: pauses grow while a server is away.
 const relisting = time.Minute
 
+// retold is within what time client-go tells an event again that did not get through.
+const retold = 12 * time.Second
+
 // moment is when a disturbance begins: when the object is first seen in a phase.
 type moment string
 
@@ -91,6 +94,7 @@ func (w *waiter) look(o story.Object) {
 func (s sight) disturb(p *story.Play, lasting time.Duration) *waiter {
 	w := &waiter{at: s.at, ready: func() bool { return true }, kept: func() bool { return true }}
 	kept, watches := 0, 0
+	p.Disturbed = "(" + s.String() + ")"
 	if s.what == stale || s.what == missed {
 		w.kept = func() bool { return kept > 0 }
 	}
@@ -115,6 +119,9 @@ func (s sight) disturb(p *story.Play, lasting time.Duration) *waiter {
 				time.Sleep(100 * time.Millisecond)
 			}
 			kept = p.Wire.Kept(p.Name)
+		}
+		if over != nil && s.what == unreachable {
+			time.Sleep(retold)
 		}
 		if s.what == wiped {
 			p.Await("that a status was lost not to be said any more, which is held back for a while", func(o story.Object) string {
