@@ -18,7 +18,9 @@ func TestContractWaitsForAPodOfAnImageThatSomebodyHasSetByHand(t *testing.T) {
 	s, release := rolling(t)
 	hold := s.scriptImage(api, ":2026.2", harness.SlowReady(harness.Forever))
 	release()
-	s.awaitPod(api, "of the target to run", func(pod corev1.Pod) string { return lacks(imageOf(&pod) == next, "image %s", imageOf(&pod)) + runs(pod) })
+	s.awaitPod(api, "of the target to run", func(pod corev1.Pod) string {
+		return lacks(imageOf(&pod) == next, "image %s", imageOf(&pod)) + runs(pod)
+	})
 	s.controller.Kill(t)
 	// The image alone goes back; what is noted on the template stays, and so is on every pod of it.
 	adjust(s, s.deployment(), func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = old })
