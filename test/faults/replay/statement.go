@@ -73,3 +73,18 @@ func (s statement) tag() string {
 	tag, _, _ = strings.Cut(tag, " ")
 	return tag
 }
+
+// canMiss is whether a statement may not come about: it waits for something of the controller, or of a Job that the
+// controller has made.
+func (s statement) canMiss() bool {
+	switch s.deed {
+	case write, kill:
+		points, err := s.points()
+		return err == nil && slices.ContainsFunc(points, func(p wire.Point) bool { return !strings.HasSuffix(p.Resource, "/status") })
+	case job:
+		return !strings.HasSuffix(s.rest, " ends")
+	case pod:
+		return true
+	}
+	return false
+}
