@@ -90,6 +90,8 @@ func observePods(template string, seen *observation) {
 		switch {
 		case seen.sets != nil:
 			c = seen.sets.claimOf(pod)
+		case d.Rolled() && strays[pod.Name] && d.Replicas == 0:
+			c.release = upgrade.Unknown // old or not, contract waits for it
 		case d.Rolled() && strays[pod.Name]:
 			c = claim{"", upgrade.Unknown}
 		}

@@ -87,6 +87,20 @@ func TestAPodOfAnImageThatSomebodyHadSetIsNoneOfTheTemplateThatItClaims(t *testi
 	})
 }
 
+func TestWithoutReplicasNoPodThatEndsTellsWhatItRuns(t *testing.T) {
+	s := open(t, atRest(), build.Replicas(0))
+	s.made(atRest(), upgrade.Sync, "Complete")
+	s.served(old, atRest())
+	d := s.deployment()
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1}
+	require.NoError(t, s.server.Status().Update(t.Context(), d))
+	s.ends("images-1")
+	s.edit(build.Tag("2026.1-p1"))
+	s.looks(5)
+	require.False(t, s.runsSync())
+	assert.Contains(t, s.says("DatabaseReady"), "waits until no pod of an unknown release is left")
+}
+
 // runsSync is whether a sync is there that is not complete.
 func (s *stage) runsSync() bool {
 	job := s.job(upgrade.Sync)
