@@ -108,7 +108,7 @@ func (s *stage) runsSync() bool {
 }
 
 // half is an upgrade whose Deployment was told to go over to the target and whose ReplicaSet has no pod yet, turned back.
-func half(t *testing.T, paused bool, ordered int32, changes ...func(*corev1.PodTemplateSpec)) *stage {
+func half(t *testing.T, paused bool, ordered int32) *stage {
 	t.Helper()
 	s := open(t, walking(upgrade.RollingUpdate), build.Lockstep("2026.2"))
 	s.made(walking(upgrade.RollingUpdate), upgrade.Expand, "Complete")
@@ -122,7 +122,7 @@ func half(t *testing.T, paused bool, ordered int32, changes ...func(*corev1.PodT
 	d.Status.ObservedGeneration, d.Status.UpdatedReplicas = 2, 0
 	require.NoError(t, s.server.Status().Update(t.Context(), d))
 	s.set("images-old", s.templateOf(old, atRest()), 1)
-	s.set("images-new", s.templateOf(next, walking(upgrade.RollingUpdate)), ordered, changes...)
+	s.set("images-new", s.templateOf(next, walking(upgrade.RollingUpdate)), ordered)
 	p := &corev1.Pod{}
 	require.NoError(t, s.server.Get(t.Context(), client.ObjectKey{Namespace: "openstack", Name: "images-1"}, p))
 	from("images-old")(p)

@@ -85,6 +85,7 @@ func (s statement) canMiss() bool {
 		return !strings.HasSuffix(s.rest, " ends")
 	case pod:
 		return true
+	default:
+		return false
 	}
-	return false
 }
