@@ -8,16 +8,20 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/c5c3/openstack-upgrade/controller/render"
+	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 )
 
 // firstRetry is the first pause after an error; each one doubles.
@@ -45,6 +49,7 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, options Options) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(r.Service.Name).
 		For(r.Service.New()).
+		Watches(r.Service.New(), r.unsettledFirst()).
 		Owns(&batchv1.Job{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
@@ -70,4 +75,22 @@ func (r *Reconciler) ofPod(_ context.Context, pod client.Object) []reconcile.Req
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: labels[render.LabelInstance]}}}
+}
+
+// unsettledFirst has whatever is not at rest looked at before what is, where all
+// of it is found at once: after a start. The queue looks at what is found then
+// last of all, whatever it is.
+func (r *Reconciler) unsettledFirst() handler.EventHandler {
+	return handler.Funcs{CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		queue, sorts := q.(priorityqueue.PriorityQueue[reconcile.Request])
+		key, object := client.ObjectKeyFromObject(e.Object), r.Service.New()
+		if !sorts || !e.IsInInitialList || r.Client.Get(ctx, key, object) != nil {
+			return // the other handler has it looked at all the same
+		}
+		record := object.Record()
+		if record.ObservedGeneration != object.GetGeneration() || record.UpgradePhase != "" || !meta.IsStatusConditionTrue(record.Conditions, v1alpha1.ConditionReady) {
+			first := 0
+			queue.AddWithOpts(priorityqueue.AddOpts{Priority: &first}, reconcile.Request{NamespacedName: key})
+		}
+	}}
 }

@@ -74,6 +74,18 @@ func TestAnAbortNeverForgetsThatTheSchemaIsAhead(t *testing.T) {
 	}}).from("an upgrade is asked for", w).report(t)
 }
 
+func TestAWalkSaysFromTheBeginningWhoseSchemaItExpands(t *testing.T) {
+	at := State{Installed: "2026.1", InstalledImage: "r:2026.1", Attempt: 1}
+	for ahead, facts := range map[string]Facts{"": {}, "2026.2": {ReadsOwnSchemaOnly: true}} {
+		d := Tagged(at, ref("r:2026.2"), 2)
+		d.Facts = facts
+		begun := Decide(at, d, Observed{Deployment: rolledTo("r:2026.1"), Confirmed: true})
+		require.Equal(t, Move, begun.Step, "%+v", begun)
+		require.Equal(t, Expanding, begun.Next.Phase)
+		require.Equal(t, ahead, begun.Next.Ahead, "an abort at any moment must not forget it")
+	}
+}
+
 func TestADatabaseThatWasUpgradedIsNeverTakenForANewOne(t *testing.T) {
 	t.Parallel()
 	undeploy := interference{"the Deployment is deleted", func(w *world) {

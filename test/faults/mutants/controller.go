@@ -66,6 +66,8 @@ var controller = []Mutant{
 		Why: "pods would start on the configuration of somebody else", In: Integration, By: "NothingIsMadeOnTheConfiguration"},
 	{Name: "the note is never written", File: "controller/reconcile/observe.go", From: "render.Merge(seen.deployment, rendered, !upgrade.Noted(seen.state, seen.Observed))", To: "render.Merge(seen.deployment, rendered, false)",
 		Why: "a status lost after an abort would come back in the walk", By: "WhatAnAbortLeaves"},
+	{Name: "what rests is looked at first", File: "controller/reconcile/setup.go", From: "first := 0", To: "first := handler.LowPriority",
+		Why: "after a start a walk would wait until ten thousand objects at rest are looked at", By: "AfterAStartWhatIsNotAtRest"},
 	{Name: "a stray is believed", File: "controller/reconcile/deployment.go", From: "case d.Rolled() && strays[pod.Name]:", To: "case false && strays[pod.Name]:",
 		Why: "contract would run beside a pod whose image somebody had set by hand", By: "APodOfAnImageThatSomebodyHadSet"},
 	{Name: "pods that are ending say where all come from", File: "controller/reconcile/sets.go", From: "if pod.DeletionTimestamp == nil {", To: "if true {",

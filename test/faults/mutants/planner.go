@@ -63,7 +63,7 @@ var planner = []Mutant{
 	{Name: "an abort forgets who is ahead", File: "shared/upgrade/state.go", From: "AbortedImage: s.AbortedImage, Ahead: s.Ahead, Attempt: s.Attempt}", To: "AbortedImage: s.AbortedImage, Attempt: s.Attempt}",
 		Why: "the installed release would be synced on a schema that it cannot read", By: "AnAbortNeverForgets"},
 	{Name: "a walk does not say who is ahead", File: "shared/upgrade/decide.go", From: "to.Ahead = d.Release\n\t}\n\treturn Decision{Step: Move, Next: to,", To: "to.Ahead = \"\"\n\t}\n\treturn Decision{Step: Move, Next: to,",
-		Why: "likewise", By: "^Test[^D]"},
+		Why: "likewise", By: "FromTheBeginning"},
 	{Name: "a promotion keeps the aborted image", File: "shared/upgrade/decide.go", From: "return State{Installed: s.Target, InstalledImage: s.TargetImage, Attempt: s.Attempt}", To: "return State{Installed: s.Target, InstalledImage: s.TargetImage, Attempt: s.Attempt, AbortedImage: s.AbortedImage}",
 		Why: "the image that was tried again and promoted would be refused as a patch", By: "GivenUpOnce"},
 	{Name: "a promotion keeps the old image", File: "shared/upgrade/decide.go", From: "return State{Installed: s.Target, InstalledImage: s.TargetImage,", To: "return State{Installed: s.Target, InstalledImage: s.InstalledImage,",
