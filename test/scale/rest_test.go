@@ -86,7 +86,9 @@ func (c *crowd) leaveAlone(during time.Duration) {
 
 // notAboutAddresses leaves out what the API server itself tells of Services whose addresses it puts right: copies that it
 // hears of in pieces upset its books, and nobody else's.
-func notAboutAddresses(call harness.Call) bool { return call.User != "system:apiserver" || call.Resource != "events" }
+func notAboutAddresses(call harness.Call) bool {
+	return call.User != "system:apiserver" || call.Resource != "events"
+}
 
 // failOver lets a second replica take over from one that dies, and a third from one that leaves in good order.
 func (c *crowd) failOver() {
