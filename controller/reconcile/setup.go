@@ -42,6 +42,7 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, options Options) error {
 		r.Now = time.Now
 	}
 	r.sample = r.Service.New()
+	warm := true
 	// Runs where, and from when on, this replica leads.
 	if err := mgr.Add(manager.RunnableFunc(func(context.Context) error { r.starts.note(r.Now()); return nil })); err != nil {
 		return fmt.Errorf("set up %s: %w", r.Service.Kind, err)
@@ -58,7 +59,9 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, options Options) error {
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: options.Concurrency,
 			CacheSyncTimeout:        time.Minute,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, options.MaxBackoff),
+			// A replica that waits has its queue filled: what it finds is told to it before it leads.
+			EnableWarmup: &warm,
+			RateLimiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, options.MaxBackoff),
 		}).
 		Complete(r)
 	if err != nil {
