@@ -111,11 +111,20 @@ func (c *crowd) failOver() {
 	c.controller = successor
 }
 
-// startReplica runs one more controller and waits until its caches are full.
+// startReplica runs one more controller and waits until it has nothing left to do but to wait: until it has worked little
+// for a while. A replica is seldom needed in the moment in which it becomes ready.
 func (c *crowd) startReplica(as string) *harness.ControllerProcess {
 	c.Helper()
 	replica := c.start(as)
 	env.Eventually(c, patience, "the replica to be ready", replica.Unready)
+	env.Eventually(c, patience, "the replica to wait", func(context.Context) string {
+		before := processorTime(c, replica.PID())
+		time.Sleep(time.Second)
+		if busy := processorTime(c, replica.PID()) - before; busy > 200*time.Millisecond {
+			return fmt.Sprintf("it has worked for %s in a second", busy)
+		}
+		return ""
+	})
 	return replica
 }
 
