@@ -82,7 +82,10 @@ func observePods(template string, seen *observation) {
 		}
 	}
 	pods := unfinished(seen.pods)
-	strays := strays(template, pods)
+	var stray map[string]bool
+	if seen.sets == nil && d.Rolled() {
+		stray = strays(template, pods)
+	}
 	for i := range pods {
 		pod := &pods[i]
 		d.Pods++
@@ -90,9 +93,9 @@ func observePods(template string, seen *observation) {
 		switch {
 		case seen.sets != nil:
 			c = seen.sets.claimOf(pod)
-		case d.Rolled() && strays[pod.Name] && d.Replicas == 0:
+		case stray[pod.Name] && d.Replicas == 0:
 			c.release = upgrade.Unknown // old or not, contract waits for it
-		case d.Rolled() && strays[pod.Name]:
+		case stray[pod.Name]:
 			c = claim{"", upgrade.Unknown}
 		}
 		add(called(*pod), c)

@@ -131,7 +131,7 @@ const freeTheName = "; choose another name for this object, or remove the other 
 func deploymentReport(s upgrade.State, d upgrade.Deployment, takenNames []string) (report, bool) {
 	with := func(message string) string {
 		if d.Paused {
-			message += fmt.Sprintf("; Deployment %s is paused: resume it to go on", d.Name)
+			message += "; " + d.PausedWords()
 		}
 		if d.Note != "" {
 			return message + "; " + d.Note

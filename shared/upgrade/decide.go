@@ -542,7 +542,7 @@ func alone(d Deployment, release string) string {
 		held = fmt.Sprintf("the newest template of Deployment %s is observed", d.Name)
 	}
 	if held != "" && d.Paused {
-		held += fmt.Sprintf("; Deployment %s is paused: resume it to go on", d.Name)
+		held += "; " + d.PausedWords()
 	}
 	return held
 }

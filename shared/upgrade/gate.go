@@ -18,7 +18,7 @@ func Held(d Deployment, image string) string {
 	case d.Standing == Leaving:
 		return fmt.Sprintf("Deployment %s is being deleted", d.Name)
 	case d.Paused:
-		return fmt.Sprintf("Deployment %s is paused: resume it to go on", d.Name)
+		return d.PausedWords()
 	case d.Image != image || d.Unrendered:
 		return fmt.Sprintf("Deployment %s does not carry the template of %s yet", d.Name, image)
 	case d.Unobserved:

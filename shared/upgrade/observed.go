@@ -110,6 +110,11 @@ type Deployment struct {
 	Trouble bool
 }
 
+// PausedWords says of one that is paused what people can do about it.
+func (d Deployment) PausedWords() string {
+	return "Deployment " + d.Name + " is paused: resume it to go on"
+}
+
 // Rolled tells whether its controller has nothing left to do: all pods that are
 // not ending are of the newest template, and no other ReplicaSet is to have any.
 func (d Deployment) Rolled() bool {

@@ -68,7 +68,7 @@ var controller = []Mutant{
 		Why: "a status lost after an abort would come back in the walk", By: "WhatAnAbortLeaves"},
 	{Name: "what rests is looked at first", File: "controller/reconcile/setup.go", From: "first := 0", To: "first := handler.LowPriority",
 		Why: "after a start a walk would wait until ten thousand objects at rest are looked at", By: "AfterAStartWhatIsNotAtRest"},
-	{Name: "a stray is believed", File: "controller/reconcile/deployment.go", From: "case d.Rolled() && strays[pod.Name]:", To: "case false && strays[pod.Name]:",
+	{Name: "a stray is believed", File: "controller/reconcile/deployment.go", From: "case stray[pod.Name]:", To: "case false:",
 		Why: "contract would run beside a pod whose image somebody had set by hand", By: "APodOfAnImageThatSomebodyHadSet"},
 	{Name: "pods that are ending say where all come from", File: "controller/reconcile/sets.go", From: "if pod.DeletionTimestamp == nil {", To: "if true {",
 		Why: "pods that are as they should be would be called old", By: "APodOfAnImageThatSomebodyHadSet"},
