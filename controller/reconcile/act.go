@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,10 +19,14 @@ import (
 )
 
 // taken are the names that act found in use by somebody else: Jobs by task,
-// and the rest in words.
+// and the rest in words; and what came of the Deployment.
 type taken struct {
 	jobs  []upgrade.Task
 	names []string
+	// rolls is set when the Deployment was changed in what it asks for.
+	rolls bool
+	// rewritten says how what was stored is not what was written.
+	rewritten string
 }
 
 func (t taken) any() bool { return len(t.jobs)+len(t.names) > 0 }
@@ -107,10 +112,27 @@ func (r *Reconciler) serve(ctx context.Context, image string, w render.Workload,
 		found.names = append(found.names, takenBy("Deployment", seen.deployment, w.Owner))
 	case seen.deployment.DeletionTimestamp == nil:
 		if merged, changes := seen.keeps(rendered); changes {
-			return r.update(ctx, merged)
+			if err := r.update(ctx, merged); err != nil {
+				return err
+			}
+			found.rolls = !equality.Semantic.DeepEqual(seen.deployment.Spec, merged.Spec)
+			found.rewritten = rewritten(merged, rendered)
 		}
 	}
 	return nil
+}
+
+// rewritten says how a Deployment that was just written is not as it was
+// written. Then something changes it on its way in, and will every time.
+func rewritten(stored, rendered *appsv1.Deployment) string {
+	if render.UpToDate(stored, rendered) {
+		return ""
+	}
+	what := "its pod template is not the one that was asked for"
+	if a, b := stored.Spec.Template.Spec.Containers, rendered.Spec.Template.Spec.Containers; len(a) > 0 && a[0].Image != b[0].Image {
+		what = fmt.Sprintf("its image is %s, and not %s", a[0].Image, b[0].Image)
+	}
+	return fmt.Sprintf("something changes Deployment %s whenever it is written, so that %s: exempt it from the admission webhook or policy that does", rendered.Name, bounded(what))
 }
 
 func (r *Reconciler) runJob(ctx context.Context, job *batchv1.Job, task upgrade.Task, found *taken) error {

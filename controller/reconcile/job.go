@@ -48,7 +48,8 @@ func (r *Reconciler) observeJob(ctx context.Context, task upgrade.Task, pods []c
 	default:
 		found.Standing = upgrade.Current
 	}
-	if found.Progress == upgrade.Failed || found.Progress == upgrade.Pending {
+	found.Stuck = found.Progress == upgrade.Running && hangs(pods)
+	if found.Progress == upgrade.Failed || found.Progress == upgrade.Pending || found.Stuck {
 		// Of others nobody asks, and rendering takes its time.
 		found.Revised = job.Annotations[render.AnnotationTemplate] != render.Job(w, work).Annotations[render.AnnotationTemplate]
 	}
@@ -99,15 +100,40 @@ func started(pod corev1.Pod) bool {
 	return false
 }
 
+// hangs tells whether no pod works on a step, and each has one that cannot
+// start. What others have put into the pod works on none.
+func hangs(pods []corev1.Pod) bool {
+	active := unfinished(pods)
+	for _, pod := range active {
+		open := true
+		for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+			for _, status := range statuses {
+				if !render.IsStep(componentOf(pod), status.Name) {
+					continue
+				}
+				if status.State.Running != nil {
+					return false
+				}
+				open = status.State.Terminated == nil
+			}
+		}
+		if !open || stuck(pod) == "" {
+			return false
+		}
+	}
+	return len(active) > 0
+}
+
 // contracted tells whether a Job proves that a walk noted on the Deployment
-// has been contracted: its contract, or the sync that only follows promotion.
+// has been contracted: its contract, or the sync that only follows promotion. It
+// proves that also where the object was deleted and its children were left.
 func contracted(record upgrade.State, w render.Workload, jobs map[upgrade.Task]*batchv1.Job) bool {
 	if record.Target == "" {
 		return false
 	}
 	proof := func(task upgrade.Task, work upgrade.Work) bool {
 		job := jobs[task]
-		return job != nil && controlled(job, w) && job.Annotations[render.AnnotationWork] == render.Identity(w, work)
+		return job != nil && ours(job, w) && job.Annotations[render.AnnotationWork] == render.Identity(w, work)
 	}
 	contract := upgrade.Work{Task: upgrade.Contract, From: record.Installed, To: record.Target, Attempt: record.Attempt, Image: record.TargetImage}
 	sync := upgrade.Work{Task: upgrade.Sync, From: record.Target, To: record.Target, Attempt: record.Attempt, Image: record.TargetImage}

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -105,8 +106,12 @@ func (seen *observation) decides(confirmed bool) upgrade.Decision {
 // known to be right, so that it must be found out.
 func (seen *observation) decisive() bool { return seen.decides(true).Step != seen.decides(false).Step }
 
-// runs tells whether a Job would be run if the caches were known to be right.
-func (seen *observation) runs() bool { return seen.decides(true).Step == upgrade.RunJob }
+// handlesJobs tells whether a Job would be run, or taken away, if the caches
+// were known to be right.
+func (seen *observation) handlesJobs() bool {
+	step := seen.decides(true).Step
+	return step == upgrade.RunJob || step == upgrade.DeleteJob
+}
 
 // acts tells whether anything would be done, whether or not the caches were
 // known to be right: to what serves, also where a walk waits.
@@ -127,6 +132,16 @@ func (seen *observation) rolls(image string) bool {
 	}
 	_, changes := seen.keeps(seen.rendering(image, seen.note()))
 	return changes
+}
+
+// rollsFor tells whether pods will be replaced, or their number changed, once a
+// state at rest is recorded.
+func (seen *observation) rollsFor(s upgrade.State) bool {
+	if s.Walking() || seen.deployment == nil || !ours(seen.deployment, seen.workload) {
+		return false
+	}
+	merged, changes := seen.keeps(seen.rendering(s.InstalledImage, upgrade.Note(s, seen.Observed)))
+	return changes && !equality.Semantic.DeepEqual(seen.deployment.Spec, merged.Spec)
 }
 
 // note is the state to write on the Deployment.
@@ -182,11 +197,11 @@ func (r *Reconciler) liveJobs(ctx context.Context, w render.Workload) (map[upgra
 }
 
 // confirm repeats the questions about pods past the caches, and that about the
-// Deployment where a Job is about to run, for somebody may have turned it back
-// a moment ago, or where they do not show one: it may be that of a namesake
+// Deployment where a Job is about to run, or to be taken away because of it, for
+// somebody may have turned it back a moment ago, or where they do not show one: it may be that of a namesake
 // deleted a moment ago, and its pods be about to come.
 func (r *Reconciler) confirm(ctx context.Context, seen *observation) error {
-	if seen.deployment == nil || seen.runs() {
+	if seen.deployment == nil || seen.handlesJobs() {
 		if err := r.liveDeployment(ctx, seen); err != nil {
 			return err
 		}

@@ -109,6 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	workload, state, desired := seen.workload, seen.state, seen.desired
+	r.explain(ctx, &seen)
 	decision := r.decide(object, state, desired, seen.Observed)
 	if left := r.starts.quiet(object, r.Now()); left > 0 && decision.Step == upgrade.RunJob {
 		decision.Step, decision.Task = upgrade.Wait, ""
@@ -134,6 +135,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return ctrl.Result{RequeueAfter: seen.again}, nil
 		}
 		return ctrl.Result{}, err
+	}
+	if taken.rewritten != "" {
+		seen.Deployment.Note, seen.Deployment.Trouble = taken.rewritten, true
+		if known := r.decide(object, state, desired, seen.Observed); known.Step == decision.Step {
+			decision.Database = known.Database
+		}
+	}
+	if taken.rolls || decision.Step == upgrade.Move && seen.rollsFor(decision.Next) {
+		seen.Deployment.Unobserved = true // what was seen of its pods was of before
 	}
 	again := seen.again
 	if decision.Step == upgrade.RunJob || decision.Step == upgrade.Wait && seen.Confirmed {

@@ -138,7 +138,8 @@ func deploymentReport(s upgrade.State, d upgrade.Deployment, takenNames []string
 		}
 		return message
 	}
-	rolled := !d.Unobserved && d.Updated == d.Replicas && d.Total == d.Replicas && d.Available == d.Replicas && !d.Paused
+	// Where the database is another, those of the old one go on until it is synced.
+	rolled := !d.Unobserved && (!d.Unrendered || d.Elsewhere) && d.Updated == d.Replicas && d.Total == d.Replicas && d.Available == d.Replicas && !d.Paused
 	switch {
 	case len(takenNames) > 0:
 		return report{false, ReasonNameTaken, "exists already and belongs to somebody else: " + strings.Join(takenNames, ", ") + freeTheName}, true

@@ -87,7 +87,8 @@ func open(t *testing.T, state upgrade.State, options ...build.GlanceOption) *sta
 }
 
 func (s *stage) holding(objects ...client.Object) client.WithWatch {
-	return fake.NewClientBuilder().WithScheme(kinds(s.t)).WithObjects(objects...).WithStatusSubresource(&v1alpha1.Glance{}, &batchv1.Job{}, &appsv1.Deployment{}).Build()
+	return fake.NewClientBuilder().WithScheme(kinds(s.t)).WithObjects(objects...).WithStatusSubresource(&v1alpha1.Glance{}, &batchv1.Job{}, &appsv1.Deployment{}).
+		WithIndex(&corev1.Event{}, "type", func(o client.Object) []string { return []string{o.(*corev1.Event).Type} }).Build()
 }
 
 // stop has the cache of a kind go on showing what is there now.

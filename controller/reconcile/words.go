@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,9 @@ const (
 	// patience is how long a Job may be without a pod, or a pod without a
 	// word, before the events are read for the reason.
 	patience = 10 * time.Second
+	// podPatience is how long a pod of the API may take to become ready before
+	// they are.
+	podPatience = time.Minute
 	// wordsPause is how long to wait before reading them again.
 	wordsPause = 30 * time.Second
 	// longest is what is kept of words that others wrote, in bytes.
@@ -101,6 +105,35 @@ func wordsOfDeployment(live *appsv1.Deployment, pods []corev1.Pod) (string, bool
 		}
 	}
 	return "", false
+}
+
+// explain adds, where pods of the API are late, what was last warned of about one
+// of them: that it waits for a volume, or fails its probes.
+func (r *Reconciler) explain(ctx context.Context, seen *observation) {
+	d := &seen.Deployment
+	if d.Standing != upgrade.Current || d.Available >= d.Replicas && d.Updated >= d.Replicas {
+		return
+	}
+	for _, pod := range unfinished(seen.pods) {
+		late := r.Now().Sub(pod.CreationTimestamp.Time) - podPatience
+		switch {
+		case pod.DeletionTimestamp != nil || isReady(pod) || stuck(pod) != "":
+		case late <= 0:
+			seen.again = sooner(seen.again, time.Second-late)
+		default:
+			seen.again = sooner(seen.again, wordsPause)
+			if said := r.warned(ctx, pod.Namespace, pod.UID); said != "" {
+				d.Note, d.Trouble = also(d.Note, fmt.Sprintf("pod %s is not ready: %s", pod.Name, said)), true
+				return
+			}
+		}
+	}
+}
+
+func isReady(pod corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // stuck says why a pod does not start or does not stay up; empty when it is

@@ -37,11 +37,11 @@ func Job(w Workload, work upgrade.Work) *batchv1.Job {
 	}
 	var containers []corev1.Container
 	for i, command := range w.Tasks[work.Task] {
-		containers = append(containers, corev1.Container{Name: fmt.Sprintf("%s-%d", component, i+1), Command: slices.Clone(command), Resources: jobResources(w.Jobs.Resources)})
+		containers = append(containers, corev1.Container{Name: stepName(component, i), Command: slices.Clone(command), Resources: jobResources(w.Jobs.Resources)})
 	}
 	if work.Task == upgrade.Sync {
 		for i, command := range w.Install {
-			containers = append(containers, corev1.Container{Name: fmt.Sprintf("install-%d", i+1), Command: slices.Clone(command.Words), Env: command.Env, Resources: jobResources(w.Jobs.Resources)})
+			containers = append(containers, corev1.Container{Name: stepName(install, i), Command: slices.Clone(command.Words), Env: command.Env, Resources: jobResources(w.Jobs.Resources)})
 		}
 	}
 	pod := w.podSpec(component, work.Image, w.Jobs.Placement, containers...)
@@ -56,6 +56,18 @@ func Job(w Workload, work upgrade.Work) *batchv1.Job {
 		AnnotationTemplate: hash(job.Spec),
 	}
 	return job
+}
+
+// install is how the steps of a sync are called that bring what a new service
+// needs beside its schema.
+const install = "install"
+
+func stepName(of string, i int) string { return fmt.Sprintf("%s-%d", of, i+1) }
+
+// IsStep tells whether a container of a Job's pod does a step of its work, and
+// was not put there by somebody else.
+func IsStep(component, container string) bool {
+	return strings.HasPrefix(container, component+"-") || component == string(upgrade.Sync) && strings.HasPrefix(container, install+"-")
 }
 
 // Identity names the work of a Job: what it walks, with which image and

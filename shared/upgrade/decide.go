@@ -3,6 +3,7 @@ package upgrade
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/c5c3/openstack-upgrade/shared/image"
 )
@@ -214,8 +215,8 @@ func promoted(s State) State {
 func refuse(s State, o Observed, r *Rejection) Decision {
 	decision := Decision{Step: Wait, Serve: serving(s, o), Rejection: r, Retry: r.Reason != ImageReleaseMismatch,
 		Database: Report{Reason: r.Reason, Message: r.Message, Trouble: true}}
-	if r.Record {
-		decision.Serve = ""
+	if r.Record || o.Deployment.Elsewhere {
+		decision.Serve = "" // nobody has synced the other database
 	}
 	if s.Ahead != "" && !s.Walking() && len(r.Remedies) > 0 {
 		decision.Database.Remedies = r.Remedies[:1]
@@ -235,10 +236,13 @@ func unlessReported(o Observed, reason Reason, message string) *Event {
 // serving is the image that API pods are kept at. While a walk repeats expand
 // and migrate with another build of the target, pods that had already rolled
 // stay where they are: contract may have run, and then the installed release
-// cannot serve any more.
+// cannot serve any more. Before that they do not follow to another database,
+// for it has not been expanded and migrated yet.
 func serving(s State, o Observed) string {
 	early := s.Phase == Expanding || s.Phase == Migrating
 	switch {
+	case early && o.Deployment.Elsewhere:
+		return ""
 	case early && rolled(s, o):
 		return o.Recorded.TargetImage
 	case early && s.ContractBegun:
@@ -357,12 +361,28 @@ func walk(s State, d Desired, o Observed) Decision {
 	if changed {
 		return replace(s, d, o, task)
 	}
+	if back := strange(o.Deployment, s.Target); task == Contract && back != "" && job.Standing == Current && job.idle() {
+		return withdraw(s, o, back)
+	}
 	decision := run(s, d, o, task, progressReport(s, job))
 	if decision.Step == RunJob && task == Contract {
 		if held := Held(o.Deployment, s.TargetImage); held != "" || !o.Confirmed {
-			return wait(s, o, "contract is held back; "+orConfirming(held), o.Deployment.Trouble)
+			return wait(s, o, "contract is held back; "+orConfirming(held), o.Deployment.standsStill())
 		}
 	}
+	return decision
+}
+
+// withdraw takes a contract away that has not started, where pods of another
+// release have come back since the gate let it pass: whatever keeps it from
+// starting may end at any time. The gate makes it again.
+func withdraw(s State, o Observed, back string) Decision {
+	job := o.Jobs[Contract]
+	if !o.Confirmed {
+		return wait(s, o, fmt.Sprintf("looking for pods of %s, which would hold back Job %s", back, job.Name), false)
+	}
+	decision := wait(s, o, fmt.Sprintf("Job %s is deleted before it can run, for it must not meet a pod of %s; %s", job.Name, back, orConfirming(Held(o.Deployment, s.TargetImage))), true)
+	decision.Step, decision.Delete = DeleteJob, []Task{Contract}
 	return decision
 }
 
@@ -379,8 +399,8 @@ func replace(s State, d Desired, o Observed, task Task) Decision {
 		return hold("and its pods are going")
 	case !job.ours() || job.finished():
 		return reenter(s, d, o)
-	case job.started():
-		return hold("runs to its end")
+	case !job.idle():
+		return hold(strings.TrimSuffix("runs to its end ("+job.Note+")", " ()"))
 	}
 	decision := hold("is deleted before it starts")
 	decision.Step, decision.Delete = DeleteJob, []Task{task}
@@ -412,7 +432,7 @@ func roll(s State, o Observed) Decision {
 	if o.Deployment.Note != "" {
 		note += "; " + o.Deployment.Note
 	}
-	return wait(s, o, note, o.Deployment.Trouble || o.Deployment.Paused || o.Deployment.Standing == Foreign)
+	return wait(s, o, note, o.Deployment.standsStill())
 }
 
 func orConfirming(held string) string {
@@ -515,7 +535,7 @@ func ahead(s State, d Desired, o Observed) Decision {
 		decision.Serve = ""
 	}
 	for _, task := range Tasks {
-		if job := o.Jobs[task]; job.ours() && !job.finished() && !job.started() {
+		if job := o.Jobs[task]; job.ours() && job.idle() {
 			decision.Step = DeleteJob
 			decision.Delete = append(decision.Delete, task)
 		}
@@ -577,7 +597,7 @@ func run(s State, d Desired, o Observed, task Task, report Report) Decision {
 		case job.finished():
 		case job.Standing == Foreign:
 			return waiting("waiting for Job %s, which belongs to %s, to end or be removed", job.Name, whose(job.Owner))
-		case job.started():
+		case !job.idle():
 			return waiting("waiting for Job %s to end first", job.Name)
 		default:
 			doomed = append(doomed, other)
@@ -591,13 +611,13 @@ func run(s State, d Desired, o Observed, task Task, report Report) Decision {
 	case Leaving:
 		return waiting("waiting until the previous Job %s and its pods are gone", job.Name)
 	case Stale:
-		if job.started() {
+		if !job.finished() && !job.idle() {
 			return waiting("waiting for an earlier Job %s to end first", job.Name)
 		}
 		doomed = append(doomed, task)
 	case Current:
 		switch {
-		case job.Revised && (job.Progress == Failed || job.Progress == Pending):
+		case job.Revised && (job.Progress == Failed || job.idle()):
 			doomed = append(doomed, task)
 		case job.Progress == Failed:
 			return failed(s, d, o, task, job)

@@ -129,9 +129,9 @@ var jobClasses = []Job{
 	{},
 	{Standing: Foreign, Progress: Running}, {Standing: Foreign, Progress: Complete},
 	{Standing: Leaving}, {Standing: Leaving, Progress: Running}, {Standing: Leaving, Progress: Complete},
-	{Standing: Stale, Progress: Pending}, {Standing: Stale, Progress: Running}, {Standing: Stale, Progress: Complete}, {Standing: Stale, Progress: Failed},
+	{Standing: Stale, Progress: Pending}, {Standing: Stale, Progress: Running}, {Standing: Stale, Progress: Running, Stuck: true}, {Standing: Stale, Progress: Complete}, {Standing: Stale, Progress: Failed},
 	{Standing: Current, Progress: Pending}, {Standing: Current, Progress: Pending, Revised: true}, {Standing: Current, Progress: Running},
-	{Standing: Current, Progress: Running, Revised: true}, {Standing: Current, Progress: Ending}, {Standing: Current, Progress: Complete},
+	{Standing: Current, Progress: Running, Revised: true}, {Standing: Current, Progress: Running, Revised: true, Stuck: true}, {Standing: Current, Progress: Ending}, {Standing: Current, Progress: Complete},
 	{Standing: Current, Progress: Complete, Revised: true}, {Standing: Current, Progress: Failed}, {Standing: Current, Progress: Failed, Revised: true},
 }
 
@@ -293,8 +293,11 @@ func fewObservations() []Observed {
 		broken[task] = Job{Name: "glance-" + string(task), Standing: Current, Progress: Failed, Note: "exit code 1"}
 	}
 	rolled := upgrading(RollingUpdate)
+	elsewhere := rolledTo("r:2026.1")
+	elsewhere.Elsewhere = true
 	return []Observed{
 		{},
+		{Deployment: elsewhere, Confirmed: true},
 		{Jobs: complete, Deployment: rolledTo("r:2026.2"), Confirmed: true, Recorded: &rolled, Ready: true, Reported: DatabaseSynced},
 		{Jobs: broken, Deployment: rolledTo("r:2026.1"), Confirmed: true, Reported: ExpandFailed},
 	}

@@ -147,12 +147,33 @@ var invariants = []invariant{
 	{"the contract Job is created only if nothing holds it and that is confirmed", func(c *situation) bool { return c.got.Task == Contract }, func(c *situation) string {
 		return unless(Held(c.o.Deployment, c.s.TargetImage) == "" && c.o.Confirmed, "it is created early")
 	}},
+	{"a contract that has not run yet does not outlast the gate, once pods of another release are surely back", func(c *situation) bool {
+		contract := c.o.Jobs[Contract]
+		return c.s.Phase == Contracting && Check(c.s, c.d) == nil && !Aborts(c.s, c.d) && c.d.Image.String() == c.s.TargetImage && contract.Standing == Current && contract.idle() &&
+			(c.o.Deployment.Release != "" && c.o.Deployment.Release != c.s.Target || slices.ContainsFunc(c.o.Deployment.Releases, func(release string) bool { return release != c.s.Target }))
+	}, func(c *situation) string {
+		if !c.o.Confirmed {
+			return unless(c.got.Step == Wait, "it is deleted by what caches show")
+		}
+		return unless(c.got.Step == DeleteJob && slices.Equal(c.got.Delete, []Task{Contract}) && c.got.Database.Trouble, "it stays")
+	}},
+	{"pods do not follow to a database that is not ready for them", func(c *situation) bool { return c.o.Deployment.Elsewhere && c.got.Serve != "" }, func(c *situation) string {
+		switch {
+		case Check(c.s, c.d) != nil:
+			return "the wish is refused"
+		case c.s.Phase == Expanding || c.s.Phase == Migrating:
+			return "it is not migrated yet"
+		case !c.s.Walking():
+			return unless(done(c.o.Jobs[Sync]), "it is not synced")
+		}
+		return ""
+	}},
 	{"contracting begins only if nothing holds it and that is confirmed", func(c *situation) bool { return c.got.Step == Move && c.got.Next.Phase == Contracting }, func(c *situation) string {
 		return unless(Held(c.o.Deployment, c.s.TargetImage) == "" && c.o.Confirmed, "the phase begins early")
 	}},
 	{"the one-pass sync never starts beside pods of another release, and that is confirmed", func(c *situation) bool { return c.got.Task == Sync }, func(c *situation) string {
 		for _, seen := range append(slices.Clone(c.o.Deployment.Releases), c.o.Deployment.Release) {
-			if seen != "" && seen != c.d.Release {
+			if seen != "" && seen != WorkOf(c.s, c.d, Sync).To {
 				return "pods serve " + seen
 			}
 		}
@@ -171,7 +192,7 @@ var invariants = []invariant{
 			if aborts {
 				continue
 			}
-			if job.started() || job.Standing == Current && (job.Progress == Complete || job.Progress == Failed && !job.Revised) {
+			if !job.idle() && !job.finished() || job.Standing == Current && (job.Progress == Complete || job.Progress == Failed && !job.Revised) {
 				return "it deletes " + string(task)
 			}
 		}
@@ -215,6 +236,9 @@ var invariants = []invariant{
 			}
 		}
 		want := State{Installed: c.s.Installed, InstalledImage: c.s.InstalledImage, AbortedImage: c.s.TargetImage, Attempt: c.s.Attempt, Ahead: c.s.Ahead}
+		if c.d.Facts.ReadsOwnSchemaOnly {
+			want.Ahead = c.s.Target
+		}
 		return unless(c.o.Confirmed && c.got.Next == want, "it ends early, or elsewhere")
 	}},
 	{"pods stay on the installed image until migrate is complete, and a walk's pods stay where they are", func(c *situation) bool { return c.got.Serve != "" }, func(c *situation) string {

@@ -64,6 +64,9 @@ type Job struct {
 	// Revised is set when the Job would be rendered differently now, in ways
 	// that do not change its work (resources, placement, configuration).
 	Revised bool
+	// Stuck is set while none of its containers runs and one cannot start,
+	// though others may have ended.
+	Stuck bool
 	// Note says in words what the Job waits for, or why it failed.
 	Note string
 	// Trouble is set when Note is about something that will not pass by itself.
@@ -72,7 +75,10 @@ type Job struct {
 
 func (j Job) ours() bool     { return j.Standing == Stale || j.Standing == Current }
 func (j Job) finished() bool { return j.Progress == Complete || j.Progress == Failed }
-func (j Job) started() bool  { return j.Progress == Running || j.Progress == Ending }
+
+// idle tells whether the Job has work left and does none of it, so that to
+// delete it interrupts nothing.
+func (j Job) idle() bool { return j.Progress == Pending || j.Progress == Running && j.Stuck }
 
 // Deployment is the Deployment of the API as seen, with its pods.
 type Deployment struct {
@@ -114,6 +120,9 @@ type Deployment struct {
 func (d Deployment) PausedWords() string {
 	return "Deployment " + d.Name + " is paused: resume it to go on"
 }
+
+// standsStill tells whether its rollout waits for a person.
+func (d Deployment) standsStill() bool { return d.Trouble || d.Paused || d.Standing == Foreign }
 
 // Rolled tells whether its controller has nothing left to do: all pods that are
 // not ending are of the newest template, and no other ReplicaSet is to have any.

@@ -8,10 +8,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/test/build"
 	"github.com/c5c3/openstack-upgrade/test/harness"
 )
@@ -30,6 +33,7 @@ func (c *crowd) restart() {
 	c.add("  looks", "%.0f", own.sum("controller_runtime_reconcile_total", "controller", "glance"))
 	c.add("  processor time of the controller so far", "%.1f s", processorTime(c, c.controller.PID()).Seconds())
 	c.add("  a look took, on average", "%.0f µs", microsecondsEach(families{}, own))
+	c.awaitRolled(*idle - 1)
 }
 
 // looks has the controller look at all objects unasked, which it does once in ten hours unless it is told otherwise.
@@ -109,6 +113,31 @@ func (c *crowd) failOver() {
 	c.goal("after an orderly end the other replica acts after", "%.1f s", c.awaitActed(1, "left").Sub(began).Seconds(), 3)
 	<-left
 	c.controller = successor
+	c.awaitRolled(0)
+	c.awaitRolled(1)
+}
+
+// awaitRolled waits until the pods of the n-th Glance have the change and its status says so: what comes of a change is
+// not to be taken for unrest.
+func (c *crowd) awaitRolled(n int) {
+	c.Helper()
+	d := &appsv1.Deployment{}
+	env.Eventually(c, patience, "the change to be rolled out", func(ctx context.Context) string {
+		if err := c.admin.Get(ctx, key(n), d); err != nil {
+			return err.Error()
+		}
+		if s := d.Status; s.ObservedGeneration != d.Generation || s.UpdatedReplicas != *d.Spec.Replicas || s.AvailableReplicas != *d.Spec.Replicas || s.Replicas != *d.Spec.Replicas {
+			return fmt.Sprintf("%+v", s)
+		}
+		return ""
+	})
+	harness.AwaitWithin(c, env, patience, build.Glance(key(n).Name, build.In(key(n).Namespace)), "the Glance to rest", func(g *v1alpha1.Glance) string {
+		if g.Status.ObservedGeneration == g.Generation && g.Status.UpgradePhase == "" && meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionReady) {
+			return ""
+		}
+		return fmt.Sprintf("%+v", g.Status)
+	})
+	c.awaitIdle(0)
 }
 
 // startReplica runs one more controller and waits until it has nothing left to do but to wait: until it has worked little
