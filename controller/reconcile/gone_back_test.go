@@ -45,6 +45,7 @@ func TestAContractThatHasNotRunIsTakenAwayWhereOldPodsAreBack(t *testing.T) {
 			s.served(next, walking(upgrade.RollingUpdate))
 			s.made(walking(upgrade.Contracting), upgrade.Contract)
 			s.looks(2)
+			s.doubts.settle(keyOf("images"))
 			c.happens(s)
 			s.looks(1)
 			require.Equal(t, c.left, s.has(upgrade.Contract))

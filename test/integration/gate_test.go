@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/c5c3/openstack-upgrade/controller/render"
 	"github.com/c5c3/openstack-upgrade/shared/api/v1alpha1"
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 	"github.com/c5c3/openstack-upgrade/test/build"
@@ -218,4 +219,32 @@ func TestAConfigurationThatChangesDuringTheRolloutIsRolledBeforeContract(t *test
 	require.Nil(t, s.job(upgrade.Contract))
 	let()
 	s.goesOn()
+}
+
+func TestAContractThatCouldNotStartDoesNotOutlastTheGate(t *testing.T) {
+	s := open(t)
+	pull := s.script(upgrade.Contract, harness.NeverPull("back-off"))
+	s.glance(build.Lockstep("2026.2")).record(walking(upgrade.RollingUpdate)).start()
+	s.await("contract to be stuck", says(upgrade.ContractInProgress, "ImagePullBackOff"))
+	s.controller.Kill(t)
+	// kubectl rollout undo while no controller works: the template of before comes back with its notes.
+	adjust(s, s.deployment(), func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Containers[0].Image = old
+		d.Spec.Template.Annotations[render.AnnotationRelease] = "2026.1"
+		d.Spec.Template.Annotations[render.AnnotationImage] = old
+		d.Spec.Template.Annotations[render.AnnotationTemplate] = "that-of-2026.1"
+	})
+	s.awaitDeployment("the old pods to serve", rolledTo(old))
+	forward := s.scriptImage(api, ":2026.2", harness.SlowReady(harness.Forever))
+	s.start()
+	s.awaitDeployment("the controller to put the template right", func(d *appsv1.Deployment) string {
+		return lacks(imageIn(d) == next, "image %s", imageIn(d))
+	})
+	held := both(in(upgrade.Contracting), says(upgrade.ContractInProgress, "contract is held back"))
+	s.await("contract to be held back", held)
+	require.Nil(t, s.job(upgrade.Contract), "whatever kept it from starting may end at any time")
+	pull()
+	s.holds(1500*time.Millisecond, "the gate", held)
+	forward()
+	s.await("the upgrade to end", rests("2026.2"))
 }
