@@ -72,7 +72,7 @@ func (c *crowd) upgradeAll(n int) {
 	calls := env.CallsSince(c, mark, c.controller.Actor)
 	say("writes of the controller:\n%s", writesIn(calls).per(n))
 	c.judge(n, time.Since(began), calls)
-	c.measure(env.CallsSince(c, mark, harness.Actor{}))
+	c.measure(n, env.CallsSince(c, mark, harness.Actor{}))
 }
 
 // follow watches the crowd and tells, once n of it have the next release, when each of them had it.
@@ -147,9 +147,9 @@ var gaps = []gap{
 	{"contract Complete → sync of before makes room", upgrade.Contract, "delete", "jobs", "-" + string(upgrade.Sync)},
 }
 
-// measure takes gaps from the API server's own log. A Job's last status write is the one that says Complete; it counts
+// measure takes the gaps of n walks, all of them, from the API server's own log. A Job's last status write is the one that says Complete; it counts
 // from the moment in which it was accepted.
-func (c *crowd) measure(calls harness.Calls) {
+func (c *crowd) measure(n int, calls harness.Calls) {
 	c.Helper()
 	complete := map[client.ObjectKey]time.Time{}
 	took := map[string][]time.Duration{}
@@ -169,7 +169,7 @@ func (c *crowd) measure(calls harness.Calls) {
 	}
 	for _, g := range gaps {
 		all := took[g.says]
-		require.NotEmpty(c, all, g.says)
+		require.Len(c, all, n, g.says)
 		slices.Sort(all)
 		c.add(g.says+", all at once: p50", "%.0f ms", milliseconds(all[(len(all)-1)/2]))
 		c.add("  p99", "%.0f ms", milliseconds(all[(len(all)*99+99)/100-1]))

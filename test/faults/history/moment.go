@@ -2,6 +2,7 @@ package history
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +26,29 @@ type Moment struct {
 	Serving *Serving
 }
 
+// About is how many moments a watch of a resource tells of, "*" for all of them.
+func About(moments []Moment, resource string) (many int) {
+	for _, m := range moments {
+		tells := false
+		switch resource {
+		case "glances", "keystones":
+			tells = m.Record != nil
+		case "jobs":
+			tells = m.Job != nil
+		case "pods":
+			tells = m.Pod != nil
+		case "deployments":
+			tells = m.Serving != nil
+		case "*":
+			tells = true
+		}
+		if tells {
+			many++
+		}
+	}
+	return many
+}
+
 // Record is what the object itself asks for and records.
 type Record struct {
 	Generation int64
@@ -43,6 +67,9 @@ type Job struct {
 	// Image is what its pods run; Outcome is Complete or Failed once it has ended.
 	Image, Outcome string
 }
+
+// readsOwnSchemaOnly is whether the tools that it runs fail on a schema that a later release has expanded.
+func (j Job) readsOwnSchemaOnly() bool { return strings.HasPrefix(j.Run, "run keystone-manage ") }
 
 // Pod is one pod: of a Job, or of the API where Task is empty.
 type Pod struct {

@@ -35,7 +35,7 @@ func (w Wrong) String() string {
 // Check replays a history and gives everything in it that must never have been. holds tells the truth about images whose
 // tag does not.
 func Check(moments []Moment, holds Holds) []Wrong {
-	r := &replay{holds: holds, jobs: map[types.UID]*playedJob{}, pods: map[types.UID]Pod{}, installed: map[types.UID]string{}}
+	r := &replay{holds: holds, jobs: map[types.UID]*playedJob{}, pods: map[types.UID]Pod{}, installed: map[types.UID]string{}, serving: map[types.UID]Serving{}}
 	var found []Wrong
 	told := map[string]bool{}
 	for _, m := range moments {
@@ -59,6 +59,7 @@ type replay struct {
 	pods  map[types.UID]Pod
 	// installed is what each object last recorded; a record that was lost is not forgotten here.
 	installed map[types.UID]string
+	serving   map[types.UID]Serving
 	schema    schema
 	object    types.UID
 }
@@ -71,12 +72,14 @@ type playedJob struct {
 	counted    bool // for what it did to the schema
 }
 
-// schema is what the database holds: the newest release that each half of a change was done for.
-type schema struct{ migrated, contracted string }
+// schema is what the database holds: the newest release that an expand has begun for, and those that each half of a change
+// was done for.
+type schema struct{ expanded, migrated, contracted string }
 
 // earlier is what take has just replaced.
 type earlier struct {
 	installed string
+	serving   Serving
 	known     bool
 }
 
@@ -84,10 +87,11 @@ func (r *replay) take(m Moment) (before earlier) {
 	switch {
 	case m.Record != nil:
 		before.installed, before.known = r.installed[m.UID]
-		if m.UID != r.object {
+		if r.object != "" && m.UID != r.object {
 			// A new object may begin with an older release: the law lets it, and warns.
-			r.object, r.schema.contracted = m.UID, ""
+			r.schema.expanded, r.schema.contracted = "", ""
 		}
+		r.object = m.UID
 		if m.Record.State.Installed != "" {
 			r.installed[m.UID] = m.Record.State.Installed
 		}
@@ -112,8 +116,22 @@ func (r *replay) take(m Moment) (before earlier) {
 		if m.Gone {
 			delete(r.pods, m.UID)
 		}
+		r.expands(*m.Pod)
+	case m.Serving != nil:
+		before.serving = r.serving[m.UID]
+		r.serving[m.UID] = *m.Serving
 	}
 	return before
+}
+
+// expands notes what a pod of an expand of the object does from the moment on in which it runs: nobody knows how far one
+// comes that does not end well.
+func (r *replay) expands(pod Pod) {
+	for _, job := range r.jobs {
+		if pod.Task == upgrade.Expand && pod.Phase == running && job.Work.Task == upgrade.Expand && job.Owner == r.object && !job.gone {
+			r.schema.expanded = max(r.schema.expanded, cmp.Or(r.holds(pod.Image), job.Work.To))
+		}
+	}
 }
 
 // after is what a task leaves behind. Before anything is installed a wish may go back, which the law lets and warns of:
@@ -126,9 +144,10 @@ func (s *schema) after(task upgrade.Task, release string, fresh bool) {
 		s.contracted = max(s.contracted, release)
 	case upgrade.Sync:
 		if release > s.migrated || fresh {
-			*s = schema{release, release}
+			*s = schema{release, release, release}
 		}
 	case upgrade.Expand:
+		s.expanded = max(s.expanded, release)
 	}
 }
 

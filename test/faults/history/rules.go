@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +18,9 @@ type rule struct {
 
 // before is the phase that must be complete for another to begin.
 var before = map[upgrade.Task]upgrade.Task{upgrade.Migrate: upgrade.Expand, upgrade.Contract: upgrade.Migrate}
+
+// behind is the last task that a walk has behind it in a phase.
+var behind = map[upgrade.Phase]upgrade.Task{upgrade.Migrating: upgrade.Expand, upgrade.RollingUpdate: upgrade.Migrate, upgrade.Contracting: upgrade.Migrate}
 
 var rules = []rule{
 	{"installed releases rise one step at a time", func(_ *replay, was earlier, m Moment) string {
@@ -55,6 +59,19 @@ var rules = []rule{
 		}
 		return fmt.Sprintf("%s begins, and %s of %s → %s, attempt %d, is not complete", m.Job.Work.Task, wanted.Task, wanted.From, wanted.To, wanted.Attempt)
 	}},
+	{"no phase is recorded before the Jobs that lead to it are complete", func(r *replay, _ earlier, m Moment) string {
+		if m.Record == nil || behind[m.Record.State.Phase] == "" {
+			return ""
+		}
+		s := m.Record.State
+		wanted := upgrade.Work{Task: behind[s.Phase], From: s.Installed, To: s.Target, Attempt: s.Attempt, Image: s.TargetImage}
+		for _, job := range r.jobs {
+			if job.Owner == m.UID && job.Work == wanted && job.done > 0 {
+				return ""
+			}
+		}
+		return fmt.Sprintf("%s, and %s of %s → %s, attempt %d, is not complete", s.Phase, wanted.Task, wanted.From, wanted.To, wanted.Attempt)
+	}},
 	{"a Job runs what it is for, one release ahead at most", func(r *replay, was earlier, m Moment) string {
 		if m.Job == nil || was.known {
 			return ""
@@ -91,6 +108,21 @@ var rules = []rule{
 	}},
 	{"no contract beside a pod of another release", func(r *replay, _ earlier, _ Moment) string { return r.beside(upgrade.Contract) }},
 	{"no sync beside a pod of another release", func(r *replay, _ earlier, _ Moment) string { return r.beside(upgrade.Sync) }},
+	{"no sync on a schema that a later release has expanded, by tools that read their own alone", func(r *replay, was earlier, m Moment) string {
+		if m.Job == nil || was.known || m.Job.Work.Task != upgrade.Sync || !m.Job.readsOwnSchemaOnly() || m.Job.Work.To >= r.schema.expanded {
+			return ""
+		}
+		return fmt.Sprintf("sync of %s on what %s has expanded", m.Job.Work.To, r.schema.expanded)
+	}},
+	{"the Deployment is given no release that the schema is not ready for", func(r *replay, was earlier, m Moment) string {
+		if m.Serving == nil || m.Leaving || m.Gone || *m.Serving == was.serving {
+			return ""
+		}
+		if given := cmp.Or(r.holds(m.Serving.Image), m.Serving.Release); given > r.schema.migrated {
+			return fmt.Sprintf("%s on a schema migrated to %q", given, r.schema.migrated)
+		}
+		return ""
+	}},
 	{"no pod serves on a schema that is not ready for it, or that has lost what it reads", func(r *replay, _ earlier, _ Moment) string {
 		for _, pod := range r.pods {
 			serves := r.releaseOf(pod)
@@ -125,14 +157,14 @@ func (r *replay) stepped(owner types.UID, from string, to upgrade.State) string 
 	why := "no contract is complete"
 	for _, contract := range r.jobs {
 		w := contract.Work
-		if contract.Owner != owner || contract.done == 0 || w.Task != upgrade.Contract || w.From != from || w.To != to.Installed || w.Image != to.InstalledImage {
+		if contract.Owner != owner || contract.done == 0 || w.Task != upgrade.Contract || w.From != from || w.To != to.Installed || w.Image != to.InstalledImage || w.Attempt != to.Attempt {
 			continue
 		}
 		if why = r.led(contract, upgrade.Migrate); why == "" {
 			return ""
 		}
 	}
-	return fmt.Sprintf("%s → %s with %s: %s", from, to.Installed, to.InstalledImage, why)
+	return fmt.Sprintf("%s → %s with %s, attempt %d: %s", from, to.Installed, to.InstalledImage, to.Attempt, why)
 }
 
 // led says what is missing of the Jobs that must have been complete before a Job began.

@@ -12,6 +12,9 @@ import (
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 )
 
+// attempt is that of all walks.
+const attempt = 2
+
 // tale is a history in the making; every deed takes the next revision.
 type tale struct{ moments []Moment }
 
@@ -22,11 +25,20 @@ func (t *tale) add(uid string, m Moment) *tale {
 }
 
 func (t *tale) records(uid, installed string) *tale {
-	return t.add(uid, Moment{Record: &Record{State: upgrade.State{Installed: installed, InstalledImage: "r:" + installed}}})
+	return t.add(uid, Moment{Record: &Record{State: upgrade.State{Installed: installed, InstalledImage: "r:" + installed, Attempt: attempt}}})
+}
+
+// walks is a record of a walk in a phase.
+func (t *tale) walks(phase upgrade.Phase) *tale {
+	return t.add("g", Moment{Record: &Record{State: upgrade.State{Installed: "2026.1", InstalledImage: "r:2026.1", Target: "2026.2", TargetImage: "r:2026.2", Phase: phase, Attempt: attempt}}})
+}
+
+func (t *tale) serves(release string) *tale {
+	return t.add("d", Moment{Serving: &Serving{Release: release, Image: "r:" + release}})
 }
 
 func (t *tale) job(uid string, task upgrade.Task, from, to, outcome string) *tale {
-	return t.add(uid, Moment{Job: &Job{Owner: "g", Work: upgrade.Work{Task: task, From: from, To: to, Attempt: 2, Image: "r:" + to}, Image: "r:" + to, Outcome: outcome}})
+	return t.add(uid, Moment{Job: &Job{Owner: "g", Work: upgrade.Work{Task: task, From: from, To: to, Attempt: attempt, Image: "r:" + to}, Image: "r:" + to, Outcome: outcome}})
 }
 
 func (t *tale) pod(uid string, task upgrade.Task, release, phase string) *tale {
@@ -50,11 +62,19 @@ func (t *tale) does(task upgrade.Task, from, to string) *tale {
 }
 
 func (t *tale) installs() *tale {
-	return t.records("g", "").does(upgrade.Sync, "2026.1", "2026.1").records("g", "2026.1").pod("old", "", "2026.1", running)
+	return t.records("g", "").does(upgrade.Sync, "2026.1", "2026.1").records("g", "2026.1").serves("2026.1").pod("old", "", "2026.1", running)
 }
 
 func (t *tale) rolls() *tale {
-	return t.does(upgrade.Expand, "2026.1", "2026.2").does(upgrade.Migrate, "2026.1", "2026.2").pod("new", "", "2026.2", running).gone("old")
+	return t.walks(upgrade.Expanding).does(upgrade.Expand, "2026.1", "2026.2").walks(upgrade.Migrating).does(upgrade.Migrate, "2026.1", "2026.2").
+		walks(upgrade.RollingUpdate).serves("2026.2").pod("new", "", "2026.2", running).gone("old").walks(upgrade.Contracting)
+}
+
+// back is a sync of the first release by the tools of a service, after an expand for the next that came so far.
+func back(tools, phase, outcome string) *tale {
+	work := upgrade.Work{Task: upgrade.Sync, From: "2026.1", To: "2026.1", Attempt: attempt + 1, Image: "r:2026.1"}
+	return begin().installs().walks(upgrade.Expanding).job("e", upgrade.Expand, "2026.1", "2026.2", "").pod("p", upgrade.Expand, "2026.2", phase).job("e", upgrade.Expand, "2026.1", "2026.2", outcome).
+		gone("p").gone("e").add("s", Moment{Job: &Job{Owner: "g", Run: "run " + tools + " db_sync; database x", Work: work, Image: work.Image}})
 }
 
 func begin() *tale { return &tale{} }
@@ -67,15 +87,23 @@ func TestAWholeUpgradeBreaksNoRule(t *testing.T) {
 	anew := begin().installs().rolls().does(upgrade.Contract, "2026.1", "2026.2").records("g", "2026.2").gone("g").gone("new")
 	anew.add("second", Moment{Record: &Record{}})
 	require.Empty(t, Check(anew.moments, ByTag))
+	require.Empty(t, Check(back("glance-manage", running, complete).moments, ByTag), "its tools read what the next release has expanded")
+	require.Empty(t, Check(back("keystone-manage", "Pending", "").moments, ByTag), "no pod of the expand ever ran")
 }
 
 func TestEveryRuleIsBrokenByWhatItIsAbout(t *testing.T) {
 	cases := map[string]*tale{
-		"installed releases rise one step at a time":                                          begin().installs().records("g", "2027.1"),
-		"each step has its three Jobs, complete on its own image, one after the other":        begin().installs().rolls().job("c", upgrade.Contract, "2026.1", "2026.2", "").records("g", "2026.2"),
-		"a first release is installed by a sync that is complete":                             begin().records("g", "").job("s", upgrade.Sync, "2026.1", "2026.1", "Failed").records("g", "2026.1"),
-		"no phase begins before the one before it is complete":                                begin().installs().job("e", upgrade.Expand, "2026.1", "2026.2", "").job("m", upgrade.Migrate, "2026.1", "2026.2", ""),
-		"a Job runs what it is for, one release ahead at most":                                begin().installs().job("e", upgrade.Expand, "2026.1", "2027.1", ""),
+		"installed releases rise one step at a time":                                                 begin().installs().records("g", "2027.1"),
+		"each step has its three Jobs, complete on its own image, one after the other":               begin().installs().rolls().job("c", upgrade.Contract, "2026.1", "2026.2", "").records("g", "2026.2"),
+		"a first release is installed by a sync that is complete":                                    begin().records("g", "").job("s", upgrade.Sync, "2026.1", "2026.1", "Failed").records("g", "2026.1"),
+		"no phase begins before the one before it is complete":                                       begin().installs().job("e", upgrade.Expand, "2026.1", "2026.2", "").job("m", upgrade.Migrate, "2026.1", "2026.2", ""),
+		"a Job runs what it is for, one release ahead at most":                                       begin().installs().job("e", upgrade.Expand, "2026.1", "2027.1", ""),
+		"no phase is recorded before the Jobs that lead to it are complete":                          begin().installs().walks(upgrade.Expanding).does(upgrade.Expand, "2026.1", "2026.2").walks(upgrade.RollingUpdate),
+		"no sync on a schema that a later release has expanded, by tools that read their own alone":  back("keystone-manage", succeeded, complete),
+		"no sync on a schema that a later release has expanded, by tools that read their own alone ": back("keystone-manage", running, ""),
+		"the Deployment is given no release that the schema is not ready for":                        begin().installs().does(upgrade.Expand, "2026.1", "2026.2").serves("2026.2"),
+		"each step has its three Jobs, complete on its own image, one after the other  ": begin().installs().rolls().does(upgrade.Contract, "2026.1", "2026.2").
+			add("g", Moment{Record: &Record{State: upgrade.State{Installed: "2026.2", InstalledImage: "r:2026.2", Attempt: attempt + 1}}}),
 		"no two migration pods run at a time":                                                 begin().installs().pod("a", upgrade.Expand, "2026.2", running).pod("b", upgrade.Sync, "2026.1", running),
 		"no contract beside a pod of another release":                                         begin().installs().does(upgrade.Expand, "2026.1", "2026.2").does(upgrade.Migrate, "2026.1", "2026.2").job("c", upgrade.Contract, "2026.1", "2026.2", ""),
 		"no sync beside a pod of another release":                                             begin().installs().pod("s", upgrade.Sync, "2026.2", running),
@@ -92,6 +120,13 @@ func TestEveryRuleIsBrokenByWhatItIsAbout(t *testing.T) {
 	}
 	for _, rule := range rules {
 		require.Contains(t, cases, rule.says, "no history breaks it")
+	}
+}
+
+func TestAWatchTellsOfItsOwnKindAlone(t *testing.T) {
+	told := begin().installs().moments
+	for resource, many := range map[string]int{"glances": 2, "keystones": 2, "jobs": 2, "pods": 3, "deployments": 1, "*": 8, "secrets": 0} {
+		require.Equal(t, many, About(told, resource), resource)
 	}
 }
 

@@ -21,6 +21,15 @@ func (r Result) String() string {
 	return fmt.Sprintf("faults  %-60s plans %7d  passed %7d  failed %4d  %6.0fs", r.Name, r.Plans, r.Passed, r.Plans-r.Passed, r.Took.Seconds())
 }
 
+// Lacks says why a row has not shown what it is about, of so many plans that were to be in it: none of them was met by
+// that, or, where everything is run, fewer than half of them were.
+func (r Result) Lacks(asked int) string {
+	if asked == 0 || r.Plans > 0 && (!share.Whole() || 2*r.Plans >= asked) {
+		return ""
+	}
+	return fmt.Sprintf("%s: %d of %d plans were met by what they are about", r.Name, r.Plans, asked)
+}
+
 // Print writes the row, and appends it to the file that collects rows: `go test` shows of a package that passes nothing.
 func (r Result) Print() {
 	fmt.Fprintln(os.Stderr, r)

@@ -25,3 +25,15 @@ func TestRowsMakeOneTableAndAreCollected(t *testing.T) {
 	assert.Regexp(t, `^faults  crash before each write, Glance upgrade +plans +34  passed +33  failed +1 +212s$`, first.String())
 	assert.Len(t, second.String(), len(first.String()))
 }
+
+func TestARowWithoutItsPlansLacksThem(t *testing.T) {
+	row := func(plans int) Result { return Result{Name: "stale views", Plans: plans} }
+	t.Setenv(share.Much, "")
+	assert.Empty(t, row(0).Lacks(0))
+	assert.Equal(t, "stale views: 0 of 6 plans were met by what they are about", row(0).Lacks(6))
+	assert.Empty(t, row(1).Lacks(6), "a share may have bad luck")
+	t.Setenv(share.Much, "whole")
+	assert.NotEmpty(t, row(2).Lacks(5))
+	assert.Empty(t, row(3).Lacks(5))
+	assert.NotEmpty(t, row(0).Lacks(1))
+}

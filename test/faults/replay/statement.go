@@ -74,6 +74,46 @@ func (s statement) tag() string {
 	return tag
 }
 
+// lacking is why a schedule of which this came about has shown nothing: it holds what cannot be done, the controller was
+// not killed where it says so, or too little came about of what it waits for. A planner without its hole leaves out what
+// the hole brings, at the end; but that is not all that comes once a cache stands still or the controller was killed.
+func lacking(plan []statement, came []bool) (lacks []string) {
+	var all, late tried
+	disturbed := false
+	for i, s := range plan {
+		switch {
+		case s.deed == configure, s.deed == pause, s.deed == install:
+			lacks = append(lacks, s.String()+": this cannot be done from outside")
+		case s.deed == kill && !came[i]:
+			lacks = append(lacks, s.String()+": the write did not come, so the controller was not killed")
+		}
+		if s.canMiss() {
+			all.count(came[i])
+			if disturbed {
+				late.count(came[i])
+			}
+		}
+		disturbed = disturbed || s.deed == freeze || s.deed == kill || s.deed == restart
+	}
+	if 2*all.came < all.waited {
+		lacks = append(lacks, fmt.Sprintf("only %d of %d statements came about", all.came, all.waited))
+	}
+	if late.waited > 0 && late.came == 0 {
+		lacks = append(lacks, "nothing came about after the first disturbance")
+	}
+	return lacks
+}
+
+// tried counts what was waited for.
+type tried struct{ waited, came int }
+
+func (y *tried) count(came bool) {
+	y.waited++
+	if came {
+		y.came++
+	}
+}
+
 // canMiss is whether a statement may not come about: it waits for something of the controller, or of a Job that the
 // controller has made.
 func (s statement) canMiss() bool {

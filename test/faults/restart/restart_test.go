@@ -40,7 +40,8 @@ type round struct {
 	mu      sync.Mutex
 	killed  bool
 	back    bool
-	waiting int // stories that are not over
+	waiting int           // stories that are not over
+	again   chan struct{} // closed when the API server is there again, or was not to be
 }
 
 // world is what all rounds share.
@@ -48,6 +49,7 @@ type world struct {
 	env   *harness.Env
 	lanes chan *story.Lane
 	mu    sync.Mutex
+	seed  uint64
 	names int
 	known map[string]story.Outcome
 	line.Result
@@ -55,8 +57,10 @@ type world struct {
 
 func TestAStoryComesToTheSameWhenTheAPIServerIsKilledAndStartedAgain(t *testing.T) {
 	began, stories, phases := time.Now(), story.All(), slices.Clone(upgrade.Phases)
+	w := &world{env: harness.Shared(t), known: map[string]story.Outcome{}}
 	if !share.Whole() {
-		random := rand.New(rand.NewPCG(share.Seed(t), 0))
+		w.seed = share.Seed(t)
+		random := rand.New(rand.NewPCG(w.seed, 0))
 		random.Shuffle(len(stories), func(i, j int) { stories[i], stories[j] = stories[j], stories[i] })
 		// The phase of one story of the share that walks, so that it comes.
 		walks := slices.IndexFunc(stories, func(s story.Story) bool { return len(s.Phases()) > 0 })
@@ -69,7 +73,7 @@ func TestAStoryComesToTheSameWhenTheAPIServerIsKilledAndStartedAgain(t *testing.
 			t.Fatalf("PLAN='%s' is no phase", plan)
 		}
 	}
-	w := &world{env: harness.Shared(t), lanes: make(chan *story.Lane, len(stories)), known: map[string]story.Outcome{}}
+	w.lanes = make(chan *story.Lane, len(stories))
 	w.Name = "API server killed, started again after " + away().String()
 	told, as := history.Follow(t, w.env), w.env.ControllerConfig(t)
 	for range stories {
@@ -89,7 +93,7 @@ func TestAStoryComesToTheSameWhenTheAPIServerIsKilledAndStartedAgain(t *testing.
 	for _, phase := range phases {
 		t.Run("killed in "+string(phase), func(t *testing.T) { w.round(t, stories, phase) })
 	}
-	story.Stay(t, "restart", w.names, len(stories), w.lanes)
+	story.Stay(t, "restart", len(stories), w.lanes)
 	if w.Plans == 0 {
 		t.Error("no story was under way when the API server was killed")
 	}
@@ -99,7 +103,7 @@ func TestAStoryComesToTheSameWhenTheAPIServerIsKilledAndStartedAgain(t *testing.
 
 // round lives all stories side by side, and kills the API server when the first comes to the phase.
 func (w *world) round(t *testing.T, stories []story.Story, phase upgrade.Phase) {
-	r := &round{phase: phase, met: make(chan struct{}), waiting: len(stories)}
+	r := &round{phase: phase, met: make(chan struct{}), again: make(chan struct{}), waiting: len(stories)}
 	back := make(chan error, 1)
 	go func() { back <- w.lose(t.Context(), r) }()
 	t.Run("stories", func(t *testing.T) {
@@ -113,6 +117,7 @@ func (w *world) round(t *testing.T, stories []story.Story, phase upgrade.Phase) 
 }
 
 func (w *world) lose(ctx context.Context, r *round) error {
+	defer close(r.again)
 	<-r.met
 	r.mu.Lock()
 	killed := r.killed
@@ -166,11 +171,7 @@ func (w *world) disturbed(t *testing.T, each story.Story, r *round) {
 			saw = r.over()
 		}
 		if t.Failed() {
-			how := "make test-faults RUN=KilledAndStartedAgain"
-			if share.Whole() {
-				how = fmt.Sprintf("make faults RUN=KilledAndStartedAgain PLAN='%s'", r.phase)
-			}
-			t.Logf("This round again: %s", how)
+			t.Logf("This round again: %s", w.command(r.phase))
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -182,8 +183,13 @@ func (w *world) disturbed(t *testing.T, each story.Story, r *round) {
 		}
 	}()
 	outcome := w.live(t, each, func(p *story.Play) {
-		p.Look = r.see
-		p.Calm = func() { told, saw = true, r.over() }
+		p.Look, p.Disturbed = r.see, w.command(r.phase)
+		p.Calm = func() {
+			if told, saw = true, r.over(); saw {
+				<-r.again
+				time.Sleep(story.Retold)
+			}
+		}
 	})
 	w.mu.Lock()
 	known := w.known[each.String()]
@@ -191,6 +197,14 @@ func (w *world) disturbed(t *testing.T, each story.Story, r *round) {
 	if differs := strings.TrimSpace(outcome.Differs(known)); differs != "" {
 		t.Errorf("it came to something else than undisturbed:\n%s\nthe whole history:\n%s", differs, outcome.Told)
 	}
+}
+
+// command runs a round again.
+func (w *world) command(phase upgrade.Phase) string {
+	if share.Whole() {
+		return fmt.Sprintf("make faults RUN=KilledAndStartedAgain PLAN='%s'", phase)
+	}
+	return fmt.Sprintf("make test-faults RUN=KilledAndStartedAgain %s=%d", share.Chance, w.seed)
 }
 
 // live lives a story in a lane that is free, and judges it by the rules that always hold.

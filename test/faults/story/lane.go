@@ -27,6 +27,7 @@ type Lane struct {
 	mayEnd     bool
 
 	asleep []resting
+	parted int // of those that were asleep
 	woken  []string
 }
 

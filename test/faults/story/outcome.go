@@ -116,6 +116,14 @@ func served(told []history.Moment) (images []string) {
 	return images
 }
 
+// CatchUp waits until the history tells of everything that is there now.
+func (p *Play) CatchUp() { p.t.Helper(); p.Told.Whole(p.t, p.subject(p.NS, p.Name)) }
+
+// Moments is of how many moments of a resource the history tells so far.
+func (p *Play) Moments(resource string) int {
+	return history.About(p.Told.Of(p.subject(p.NS, p.Name)), resource)
+}
+
 // end is what is there, without what differs from run to run: times, and names.
 func (p *Play) end() string {
 	p.t.Helper()

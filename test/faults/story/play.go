@@ -24,6 +24,8 @@ const (
 	silence = 2 * time.Second
 	// glimpse is the time between two looks: a dozen stories look at one API server.
 	glimpse = 200 * time.Millisecond
+	// Retold is within what time client-go tells an event again that did not get through: after 10 to 12.5 seconds.
+	Retold = 13 * time.Second
 	// alias stands for the name of the object in everything that is compared or planned.
 	alias = "images"
 )
@@ -38,7 +40,7 @@ type Play struct {
 	Look func(Object)
 	// Calm, if set, is called when the story has come to its end, and what it lets go must be quiet afterwards.
 	Calm func()
-	// Disturbed says how, for people.
+	// Disturbed is the command that disturbs a story in the same way again, for people; empty where nothing was done.
 	Disturbed string
 
 	t       testing.TB

@@ -2,7 +2,6 @@ package story
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +28,7 @@ func (l *Lane) Part(t testing.TB, enough time.Duration) {
 	t.Helper()
 	for len(l.asleep) > 0 && time.Since(l.asleep[0].since) > enough {
 		first := l.asleep[0]
-		l.asleep = l.asleep[1:]
+		l.asleep, l.parted = l.asleep[1:], l.parted+1
 		l.woken = append(l.woken, first.woken()...)
 		l.Told.Forget(first.subject(first.NS, first.Name))
 		object := first.made(first.NS, first.Name)
@@ -39,24 +38,37 @@ func (l *Lane) Part(t testing.TB, enough time.Duration) {
 	}
 }
 
-// Stay waits until the last of so many stories has been over for a while, takes the lanes back, and demands that no
-// controller has written about any story since it was over. It prints the row of that.
-func Stay[L interface{ Woken() []string }](t testing.TB, experiment string, stories, many int, lanes <-chan L) {
+// Stay waits until the last story has been over for a while, takes so many lanes back, and demands that no controller has
+// written about any story since it was over. It prints the row of that, of the stories that came to their end.
+func Stay[L interface {
+	Rested() int
+	Woken() []string
+}](t testing.TB, experiment string, many int, lanes <-chan L) {
 	t.Helper()
 	time.Sleep(share.Stays())
 	var woken []string
+	rested := 0
 	for range many {
-		woken = append(woken, (<-lanes).Woken()...)
+		lane := <-lanes
+		rested += lane.Rested()
+		woken = append(woken, lane.Woken()...)
 	}
 	for _, each := range woken {
 		t.Error(each)
 	}
-	line.Result{Name: "nothing written once a story is over, " + experiment, Plans: stories, Passed: max(0, stories-len(woken)), Took: share.Stays()}.Print()
+	line.Result{Name: "nothing written once a story is over, " + experiment, Plans: rested, Passed: max(0, rested-len(woken)), Took: share.Stays()}.Print()
 }
 
-// Woken are the writes about objects whose story was over, deleted ones and all that are left. There should be none.
+// Rested is how many objects have come to rest, deleted ones and all that are left.
+func (l *Lane) Rested() int { return l.parted + len(l.asleep) }
+
+// Woken are the writes about objects whose story was over, deleted ones and all that are left, and that there was nobody
+// left to write. There should be none.
 func (l *Lane) Woken() (woken []string) {
 	woken = l.woken
+	if len(l.asleep) > 0 && l.Controller().Ended() {
+		woken = append(woken, fmt.Sprintf("%d stories were over beside a controller that has ended by itself, see %s", len(l.asleep), l.Controller().Log))
+	}
 	for _, each := range l.asleep {
 		woken = append(woken, each.woken()...)
 	}
@@ -65,7 +77,11 @@ func (l *Lane) Woken() (woken []string) {
 
 func (r resting) woken() (woken []string) {
 	for _, point := range r.Points()[r.writes:] {
-		woken = append(woken, strings.TrimSpace(fmt.Sprintf("%s was over, and the controller did: %s %s", r.Story, point, r.Disturbed)))
+		what := fmt.Sprintf("%s was over, and the controller did: %s", r.Story, point)
+		if r.Disturbed != "" {
+			what += "\nagain: " + r.Disturbed
+		}
+		woken = append(woken, what)
 	}
 	return woken
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 
@@ -76,7 +77,7 @@ func installed() Story {
 
 func installRepaired() Story {
 	s := Story{Title: "install, sync failed and repaired", wish: old}
-	s.prepare, s.tell = failing(upgrade.Sync, upgrade.DBSyncFailed, old)
+	s.prepare, s.tell = failing(upgrade.Sync, old)
 	return s
 }
 
@@ -178,25 +179,25 @@ func (p *Play) awaitDeployment(what string, lack func(*appsv1.Deployment) string
 	})
 }
 
-// failures are the reasons by which the tasks of phases fail.
+// failures are the reasons by which tasks fail.
 var failures = map[upgrade.Task]upgrade.Reason{
-	upgrade.Expand: upgrade.ExpandFailed, upgrade.Migrate: upgrade.MigrateFailed, upgrade.Contract: upgrade.ContractFailed,
+	upgrade.Sync: upgrade.DBSyncFailed, upgrade.Expand: upgrade.ExpandFailed, upgrade.Migrate: upgrade.MigrateFailed, upgrade.Contract: upgrade.ContractFailed,
 }
 
 // repaired has the Job of a phase fail for good, until the user deletes it.
 func repaired(phase upgrade.Phase) Story {
 	task, _ := upgrade.PhaseTask(phase)
 	s := Story{Title: string(phase) + " failed and repaired", from: walking(before[phase]), wish: next}
-	s.prepare, s.tell = failing(task, failures[task], next)
+	s.prepare, s.tell = failing(task, next)
 	return s
 }
 
-func failing(task upgrade.Task, reason upgrade.Reason, ends string) (prepare, tell func(*Play)) {
+func failing(task upgrade.Task, ends string) (prepare, tell func(*Play)) {
 	prepare = func(p *Play) {
 		p.repair = p.Script(string(task), ":"+ends, harness.Fail(1, "no right to create triggers"))
 	}
 	tell = func(p *Play) {
-		p.Await("the failure to be told", says(reason))
+		p.Await("the failure to be told", says(failures[task]))
 		p.repair()
 		p.Retry(task)
 		p.Await("the repaired walk to end", p.synced(ends))
@@ -227,3 +228,17 @@ func Told(kind Kind, title string, prepare, tell func(*Play)) Story {
 
 // Installed waits until the first release is installed and synced.
 func (p *Play) Installed() { p.t.Helper(); p.Await("the install to end", p.synced(old)) }
+
+// Ends demands of whatever has become of the object that it comes to a good end: what has failed is told, and once that is
+// repaired the next release, which the law takes from anywhere, is installed and synced.
+func (p *Play) Ends() {
+	p.t.Helper()
+	for _, task := range upgrade.Tasks {
+		if job := p.Job(task); job != nil && OutcomeOf(job) == batchv1.JobFailed {
+			p.Await("the failure to be told", says(failures[task]))
+			p.Retry(task)
+		}
+	}
+	p.Ask(next)
+	p.Await("a good end", p.synced(next))
+}

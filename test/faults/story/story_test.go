@@ -1,6 +1,8 @@
 package story
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 	"github.com/c5c3/openstack-upgrade/test/faults/history"
+	"github.com/c5c3/openstack-upgrade/test/faults/share"
 	"github.com/c5c3/openstack-upgrade/test/faults/wire"
 )
 
@@ -77,6 +80,27 @@ func TestARecordSpeaksOfAPastThatBreaksNoRule(t *testing.T) {
 		require.Empty(t, history.Check(slices.Concat(p.past(told), told), history.ByTag), s.String())
 		require.NotEmpty(t, history.Check(told, history.ByTag), "and without a past it would: %s", s)
 	}
+}
+
+// resters are lanes in name only.
+type resters struct {
+	rested int
+	woken  []string
+}
+
+func (r resters) Rested() int     { return r.rested }
+func (r resters) Woken() []string { return r.woken }
+
+func TestOnlyStoriesThatCameToTheirEndAreInTheRowOfThoseThatWereLeftAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lines")
+	t.Setenv(share.Collected, path)
+	lanes := make(chan resters, 2)
+	lanes <- resters{rested: (&Lane{asleep: make([]resting, 2), parted: 1}).Rested()}
+	lanes <- resters{}
+	Stay(t, "two lanes", 2, lanes)
+	row, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Regexp(t, `plans +3 +passed +3 +failed +0 `, string(row))
 }
 
 func TestNoSyncIsLetThroughBeforeTheControllerHasHeardOfTheRecord(t *testing.T) {

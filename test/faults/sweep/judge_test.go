@@ -57,3 +57,25 @@ func TestOnlyACrashLeadsToASecondOne(t *testing.T) {
 	assert.Empty(t, planned(t, "lose reply: create jobs images-db-expand 1").further(at))
 	assert.Empty(t, crash.further(at)[0].further(at), "and no third")
 }
+
+func TestPlansThatVanishAreMissed(t *testing.T) {
+	t.Setenv(share.Much, "")
+	t.Setenv(share.Given, "")
+	crash, lost := planned(t, "kill before: update deployments images 1"), planned(t, "lose reply: update deployments images 1")
+	var r rows
+	assert.Len(t, r.lacks(), 1, "nothing was run")
+	r.ask([]plan{crash, lost})
+	r.count("undisturbed", 0, false)
+	assert.Len(t, r.lacks(), 2)
+	r.count(crash.row(), 0, false)
+	require.Len(t, r.lacks(), 1)
+	assert.Contains(t, r.lacks()[0], "reply lost")
+	r.count(lost.row(), 0, true)
+	assert.Empty(t, r.lacks())
+
+	t.Setenv(share.Given, crash.String()+"; kill after: create jobs images-db-expand 2")
+	assert.Len(t, r.lacks(), 1, "the second crash never came")
+	r.ask([]plan{planned(t, "kill before: update deployments images 1", "kill after: create jobs images-db-expand 2")})
+	r.count(again, 0, false)
+	assert.Empty(t, r.lacks())
+}

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -23,6 +24,9 @@ func (p plan) String() string {
 	}
 	return p.Story.String() + ": " + strings.Join(texts, "; ")
 }
+
+// command runs a plan again.
+func (p plan) command() string { return fmt.Sprintf("make faults RUN=WhateverIsDone PLAN='%s'", p) }
 
 // crash is whether the controller is killed first of all.
 func (p plan) crash() bool {

@@ -24,22 +24,38 @@ var experiments = map[wire.Deed]string{
 type rows struct {
 	order []string
 	all   map[string]*line.Result
+	// asked is how many plans were to be run.
+	asked map[string]int
 	// failed is how many plans of all did.
 	failed int
 }
 
-// add counts a plan. What it took is its share of the time that all took: many are run side by side.
-func (r *rows) add(p plan, took time.Duration, failed bool) {
+// again is the row of plans with a second crash.
+const again = "crash, and again at a write that only the first brought"
+
+// row is the name of the one that a plan is counted in.
+func (p plan) row() string {
 	name := experiments[p.faults[0].Deed]
 	switch {
 	case len(p.faults) > 1:
-		name = "crash, and again at a write that only the first brought"
+		name = again
 	case share.Whole():
 		name += ", " + p.Story.String()
 	}
-	r.count(name, took, failed)
+	return name
 }
 
+// ask counts plans that are about to be run.
+func (r *rows) ask(plans []plan) {
+	if r.asked == nil {
+		r.asked = map[string]int{}
+	}
+	for _, p := range plans {
+		r.asked[p.row()]++
+	}
+}
+
+// count counts a plan. What it took is its share of the time that all took: many are run side by side.
 func (r *rows) count(name string, took time.Duration, failed bool) {
 	if r.all == nil {
 		r.all = map[string]*line.Result{}
@@ -58,6 +74,24 @@ func (r *rows) count(name string, took time.Duration, failed bool) {
 	found.Passed++
 }
 
+// lacks are the rows whose plans have vanished, and a plan that was asked for and is none.
+func (r *rows) lacks() (lacks []string) {
+	for name, asked := range r.asked {
+		result := line.Result{Name: name}
+		if found := r.all[name]; found != nil {
+			result = *found
+		}
+		if lack := result.Lacks(asked); lack != "" {
+			lacks = append(lacks, lack)
+		}
+	}
+	twice := strings.Contains(share.Plan(), "; ") // the first crash alone is another plan
+	if len(r.asked) == 0 || twice && r.asked[again] == 0 {
+		lacks = append(lacks, fmt.Sprintf("no plan was run: is PLAN='%s' one that a failure has printed?", share.Plan()))
+	}
+	return lacks
+}
+
 // conclude prints the rows. A sweep without plans has shown nothing.
 func (s *sweep) conclude(t *testing.T) {
 	t.Helper()
@@ -68,7 +102,7 @@ func (s *sweep) conclude(t *testing.T) {
 	if len(s.unmet) > 0 {
 		fmt.Fprintf(os.Stderr, "%d plans are in no row, since their write did not come, or not as often as planned:\n  %s\n", len(s.unmet), strings.Join(s.unmet, "\n  "))
 	}
-	if len(s.rows.order) == 1 { // the undisturbed
-		t.Errorf("no plan was run: is PLAN='%s' one that a failure has printed?", share.Plan())
+	for _, lack := range s.rows.lacks() {
+		t.Error(lack)
 	}
 }

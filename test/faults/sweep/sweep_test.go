@@ -39,6 +39,7 @@ func TestAStoryComesToTheSameWhateverIsDoneToAnyOfItsWrites(t *testing.T) {
 	})
 	for _, round := range []func([]story.Story) []plan{s.once, s.again} {
 		plans := s.share(round(stories))
+		s.rows.ask(plans)
 		s.left.Store(int32(len(plans)))
 		t.Run("disturbed", func(t *testing.T) {
 			for _, each := range plans {
@@ -46,7 +47,7 @@ func TestAStoryComesToTheSameWhateverIsDoneToAnyOfItsWrites(t *testing.T) {
 			}
 		})
 	}
-	story.Stay(t, "sweep", int(s.names.Load()), lanes, s.lanes)
+	story.Stay(t, "sweep", lanes, s.lanes)
 	s.conclude(t)
 }
 
@@ -99,7 +100,7 @@ func (s *sweep) choose(all []story.Story) []story.Story {
 
 // live lives a story in a lane that is free, and judges it by the rules that always hold. It gives the writes that came,
 // and whether what was planned was met.
-func (s *sweep) live(t *testing.T, each story.Story, faults ...wire.Fault) (_ story.Outcome, points []wire.Point, met bool) {
+func (s *sweep) live(t *testing.T, p plan) (_ story.Outcome, points []wire.Point, met bool) {
 	t.Helper()
 	lane := <-s.lanes
 	defer func() {
@@ -108,7 +109,11 @@ func (s *sweep) live(t *testing.T, each story.Story, faults ...wire.Fault) (_ st
 		lane.Part(t, 2*share.Stays())
 		s.lanes <- lane
 	}()
-	outcome, play := each.Live(t, lane, fmt.Sprintf("i%dx", s.names.Add(1)), func(play *story.Play) { play.Plan(faults...) })
+	outcome, play := p.Live(t, lane, fmt.Sprintf("i%dx", s.names.Add(1)), func(play *story.Play) {
+		if play.Plan(p.faults...); len(p.faults) > 0 {
+			play.Disturbed = p.command()
+		}
+	})
 	for _, broken := range outcome.Broken {
 		t.Errorf("%s", broken)
 	}
@@ -118,7 +123,7 @@ func (s *sweep) live(t *testing.T, each story.Story, faults ...wire.Fault) (_ st
 func (s *sweep) undisturbed(t *testing.T, each story.Story) {
 	started := time.Now()
 	defer func() { s.mu.Lock(); defer s.mu.Unlock(); s.rows.count("undisturbed", time.Since(started), t.Failed()) }()
-	outcome, points, _ := s.live(t, each)
+	outcome, points, _ := s.live(t, plan{Story: each})
 	if t.Failed() {
 		t.Logf("the whole history:\n%s", outcome.Told)
 	}
@@ -131,7 +136,7 @@ func (s *sweep) undisturbed(t *testing.T, each story.Story) {
 func (s *sweep) disturbed(t *testing.T, p plan) {
 	started, reached := time.Now(), true
 	defer func() { s.close(t, p, started, reached) }()
-	outcome, points, met := s.live(t, p.Story, p.faults...)
+	outcome, points, met := s.live(t, p)
 	reached = met
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,10 +160,10 @@ func (s *sweep) close(t *testing.T, p plan, started time.Time, reached bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.Failed() {
-		t.Logf("This plan again: make faults RUN=WhateverIsDone PLAN='%s'", p)
+		t.Logf("This plan again: %s", p.command())
 	}
 	if reached || t.Failed() {
-		s.rows.add(p, time.Since(started), t.Failed())
+		s.rows.count(p.row(), time.Since(started), t.Failed())
 	} else {
 		s.unmet = append(s.unmet, p.String())
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 	"github.com/c5c3/openstack-upgrade/test/faults/history"
 	"github.com/c5c3/openstack-upgrade/test/faults/line"
 	"github.com/c5c3/openstack-upgrade/test/faults/share"
@@ -102,8 +103,23 @@ type handOver struct {
 }
 
 // late is that a Job is asked for so late that the other may have deleted it meanwhile: then it runs once more, until it
-// is deleted once more. Nothing can fence off what was on its way.
-func (h handOver) late() bool { return !h.inEnd && h.at.Verb == "create" && h.at.Resource == "jobs" }
+// is deleted once more. Nothing can fence off what was on its way. Only an abort deletes a Job that has work left: that of
+// its phase.
+func (h handOver) late() bool {
+	phase, aborts := strings.CutPrefix(h.Title, "abort in ")
+	task, runs := upgrade.PhaseTask(upgrade.Phase(phase))
+	return !h.inEnd && aborts && runs && h.at.Verb == "create" && h.at.Resource == "jobs" && strings.HasSuffix(h.at.Name, "-"+string(task))
+}
+
+// onceLess takes back one run of what was run twice in a row.
+func onceLess(ran []string) []string {
+	for i := 1; i < len(ran); i++ {
+		if ran[i] == ran[i-1] {
+			return slices.Delete(slices.Clone(ran), i, i+1)
+		}
+	}
+	return ran
+}
 
 func (h handOver) String() string {
 	when := "when the other leads"
@@ -111,6 +127,11 @@ func (h handOver) String() string {
 		when = "in the end"
 	}
 	return fmt.Sprintf("%s: paused in %s, resumed %s", h.Story, h.at, when)
+}
+
+// command runs a plan again.
+func (h handOver) command() string {
+	return fmt.Sprintf("make faults RUN=PausedPastItsLease PLAN='%s'", h)
 }
 
 // leaders is what is needed to carry out such plans.
@@ -161,11 +182,15 @@ func TestALeaderThatIsPausedPastItsLeaseAndResumedChangesNothing(t *testing.T) {
 			})
 		}
 	})
-	if len(plans) == int(unmet.Load()) {
-		t.Errorf("no leader was paused in any of %d plans: is PLAN='%s' one that a failure has printed?", len(plans), share.Plan())
+	if len(plans) == 0 {
+		t.Errorf("PLAN='%s' is no plan that a failure has printed", share.Plan())
 	}
-	story.Stay(t, "leaders", int(l.names.Load()), many, l.pairs)
-	line.Result{Name: "two leaders, one paused in a write past its lease", Plans: len(plans) - int(unmet.Load()), Passed: int(passed.Load()), Took: time.Since(began)}.Print()
+	story.Stay(t, "leaders", many, l.pairs)
+	result := line.Result{Name: "two leaders, one paused in a write past its lease", Plans: len(plans) - int(unmet.Load()), Passed: int(passed.Load()), Took: time.Since(began)}
+	result.Print()
+	if lack := result.Lacks(len(plans)); lack != "" {
+		t.Error(lack)
+	}
 }
 
 func (l *leaders) choose(all []story.Story, random *rand.Rand) []story.Story {
@@ -233,7 +258,7 @@ func (l *leaders) handedOver(t *testing.T, h handOver) (met bool) {
 	t.Helper()
 	defer func() {
 		if t.Failed() {
-			t.Logf("This plan again: make faults RUN=PausedPastItsLease PLAN='%s'", h)
+			t.Logf("This plan again: %s", h.command())
 		}
 	}()
 	outcome, _ := l.live(t, h.Story, func(p *pair, play *story.Play, leads string) { h.disturb(t, p, play, leads, &met) })
@@ -241,7 +266,7 @@ func (l *leaders) handedOver(t *testing.T, h handOver) (met bool) {
 	known := l.known[h.Story.String()]
 	l.mu.Unlock()
 	if h.late() {
-		outcome.Ran = slices.Compact(outcome.Ran)
+		outcome.Ran = onceLess(outcome.Ran)
 	}
 	if differs := whole(outcome, known); differs != "" {
 		t.Errorf("it came to something else than undisturbed:\n%s", differs)
@@ -282,6 +307,7 @@ func (h handOver) disturb(t *testing.T, p *pair, play *story.Play, leads string,
 		took <- "nobody has taken over"
 	})
 	play.Plan(wire.Fault{Deed: wire.Hold, At: h.at})
+	play.Disturbed = h.command()
 	play.Look = func(story.Object) {
 		if p.second.Ended() { // on a busy machine it may miss its own lease; a kubelet starts it anew
 			p.follow(t)

@@ -20,6 +20,11 @@ type plan struct {
 // String is how a plan is asked for.
 func (p plan) String() string { return p.Story.String() + ": " + p.sight.String() }
 
+// command runs a plan again.
+func (p plan) command() string {
+	return fmt.Sprintf("make faults RUN=WhateverTheControllerSees PLAN='%s'", p)
+}
+
 // sight is a disturbance, and the moment at which it begins.
 type sight struct {
 	what     what
@@ -38,9 +43,6 @@ const (
 
 // relisting is how long it may take until a watch that broke is there again: pauses grow while a server is away.
 const relisting = time.Minute
-
-// retold is within what time client-go tells an event again that did not get through.
-const retold = 12 * time.Second
 
 // moment is when a disturbance begins: when the object is first seen in a phase.
 type moment string
@@ -92,12 +94,8 @@ func (w *waiter) look(o story.Object) {
 
 // disturb has a play disturbed at the moment, and undisturbed a while later at the latest when its story has ended.
 func (s sight) disturb(p *story.Play, lasting time.Duration) *waiter {
-	w := &waiter{at: s.at, ready: func() bool { return true }, kept: func() bool { return true }}
-	kept, watches := 0, 0
-	p.Disturbed = "(" + s.String() + ")"
-	if s.what == stale || s.what == missed {
-		w.kept = func() bool { return kept > 0 }
-	}
+	watches, edges, kept := 0, 0, s.kept(0, 0, 0)
+	w := &waiter{at: s.at, ready: func() bool { return true }, kept: func() bool { return kept }}
 	if s.what == wiped {
 		w.ready = p.Heard // before that, nothing but the record tells of the walk that it is of
 	}
@@ -108,7 +106,13 @@ func (s sight) disturb(p *story.Play, lasting time.Duration) *waiter {
 		over = done
 		watches = p.Wire.Watches()
 		begin()
-		time.AfterFunc(lasting, func() { end(); close(done) })
+		p.CatchUp() // what was there before was not missed
+		before := p.Moments(s.resource)
+		time.AfterFunc(lasting, func() {
+			edges = p.Moments(s.resource) - before
+			end()
+			close(done)
+		})
 	}
 	p.Look = w.look
 	p.Calm = func() {
@@ -118,10 +122,10 @@ func (s sight) disturb(p *story.Play, lasting time.Duration) *waiter {
 			for deadline := time.Now().Add(relisting); p.Wire.Watches() < watches && time.Now().Before(deadline); {
 				time.Sleep(100 * time.Millisecond)
 			}
-			kept = p.Wire.Kept(p.Name)
+			kept = s.kept(p.Wire.Kept(p.Name), p.Wire.Relists(), edges)
 		}
 		if over != nil && s.what == unreachable {
-			time.Sleep(retold)
+			time.Sleep(story.Retold)
 		}
 		if s.what == wiped {
 			p.Await("that a status was lost not to be said any more, which is held back for a while", func(o story.Object) string {
@@ -135,6 +139,19 @@ func (s sight) disturb(p *story.Play, lasting time.Duration) *waiter {
 		}
 	}
 	return w
+}
+
+// kept is whether anything was kept from the controller: words that were held back, or moments of what had to be listed
+// anew. Whoever lists anew what has stayed as it was has missed nothing.
+func (s sight) kept(held, relists, edges int) bool {
+	switch s.what {
+	case stale:
+		return held > 0
+	case missed:
+		return relists > 0 && edges > 0
+	default:
+		return true
+	}
 }
 
 func (s sight) deeds(p *story.Play) (begin, end func()) {

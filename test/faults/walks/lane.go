@@ -42,12 +42,17 @@ func open(t harness.Lasting, env *harness.Env, told *history.Recorder, as *rest.
 // start runs the controller, which ends with the lane.
 func (l *lane) start(t testing.TB) {
 	t.Helper()
-	l.controller = l.RunController(harness.Lasting{TB: t, Longer: l.t}, l.ns, l.line.Config())
+	// It answers for its health on any port: many lanes start at once, and a port that was free a moment ago is not.
+	l.controller = l.RunController(harness.Lasting{TB: t, Longer: l.t}, l.ns, l.line.Config(), "--health-address=127.0.0.1:0")
 }
 
-// crash kills the controller, and starts it again after a while.
+// crash kills the controller, and starts it again after a while. That it has ended for another reason is a fault of its
+// own.
 func (l *lane) crash(t testing.TB, down time.Duration) {
 	t.Helper()
+	if l.controller.Ended() {
+		t.Errorf("the controller has ended by itself, see %s", l.controller.Log)
+	}
 	l.controller.Kill(t)
 	time.Sleep(down)
 	l.start(t)

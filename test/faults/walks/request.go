@@ -14,8 +14,8 @@ import (
 // denied is how the API server says that a webhook has refused something.
 const denied = "denied the request"
 
-// edit asks for something else, where that has a meaning.
-func (r *runner) edit(step Step) (asks bool) {
+// edit asks for something else, where that has a meaning, and tells whether that has met anything.
+func (r *runner) edit(step Step) (met bool) {
 	r.t.Helper()
 	before := r.before()
 	if before == nil {
@@ -26,13 +26,27 @@ func (r *runner) edit(step Step) (asks bool) {
 		r.say("that has no meaning here")
 		return false
 	}
-	r.request(wanted)
-	return true
+	return meant(step.Deed, r.request(wanted))
+}
+
+// answer is what became of a request: whether it has changed what is asked for, and whether it was refused. What is asked
+// for already is neither.
+type answer struct{ taken, refused bool }
+
+// meant is whether an edit was answered as it was meant to be: a wrong one may be refused or slip through, but a good one
+// that is refused is none.
+func meant(deed Deed, got answer) bool {
+	switch deed {
+	case ReleaseBack, Skip, Downgrade, Third, Mismatch, Garbage:
+		return got.taken || got.refused
+	default:
+		return got.taken
+	}
 }
 
 // request asks for a wish, and judges the answer: what the law refuses before and after, a webhook that judges must have
 // refused, and what the law takes before and after, it must have let pass.
-func (r *runner) request(wanted wish) {
+func (r *runner) request(wanted wish) (got answer) {
 	r.t.Helper()
 	var lawBefore *upgrade.Rejection
 	err := r.patiently("ask", func(ctx context.Context) error {
@@ -43,8 +57,11 @@ func (r *runner) request(wanted wish) {
 		old := o.DeepCopyObject().(object)
 		ask(o, wanted)
 		lawBefore = r.judged(o)
-		return r.Client.Patch(ctx, o, client.MergeFrom(old))
+		err = r.Client.Patch(ctx, o, client.MergeFrom(old))
+		got.taken = err == nil && o.GetGeneration() > old.GetGeneration()
+		return err
 	})
+	got.refused = err != nil
 	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !strings.Contains(err.Error(), denied) {
 		r.t.Fatalf("ask for %s: %v", wanted, err)
 	}
@@ -60,6 +77,7 @@ func (r *runner) request(wanted wish) {
 			r.mustBeWrong(wanted)
 		}
 	}
+	return got
 }
 
 // mustBeWrong demands that the law, which took a wish, has come to refuse it meanwhile, as the webhook did.

@@ -15,6 +15,8 @@ type settled struct {
 	namespace, name string
 	since, until    time.Time
 	leave           func() error
+	// alone is whether there is no controller any more that could write about it.
+	alone func() bool
 }
 
 // rested are all of them. In the end the API server's own audit log must know of no write about any since then.
@@ -54,13 +56,32 @@ func (r *rested) broken(t testing.TB, env *harness.Env) (found []string) {
 		writes[call.Namespace] = append(writes[call.Namespace], call)
 	}
 	for _, one := range r.all {
-		for _, call := range writes[one.namespace] {
-			if call.At.After(one.since) && (one.until.IsZero() || call.At.Before(one.until)) && isOf(call.Name, one.name) {
-				found = append(found, fmt.Sprintf("%s was at rest since %s, and at %s the controller did: %s %s/%s %s", one.name,
-					one.since.Format(time.TimeOnly), call.At.Format(time.TimeOnly), call.Verb, call.Resource, call.Subresource, call.Name))
-				break
-			}
+		if what := one.broken(writes[one.namespace]); what != "" {
+			found = append(found, what)
 		}
 	}
 	return found
+}
+
+// broken says what the writes in its namespace tell against its rest. If they do not tell of its walk either, they tell
+// nothing, and without a controller nobody could have written.
+func (s settled) broken(writes harness.Calls) string {
+	walked := false
+	for _, call := range writes {
+		switch {
+		case !isOf(call.Name, s.name):
+		case !call.At.After(s.since):
+			walked = true
+		case s.until.IsZero() || call.At.Before(s.until):
+			return fmt.Sprintf("%s was at rest since %s, and at %s the controller did: %s %s/%s %s", s.name,
+				s.since.Format(time.TimeOnly), call.At.Format(time.TimeOnly), call.Verb, call.Resource, call.Subresource, call.Name)
+		}
+	}
+	switch {
+	case !walked:
+		return fmt.Sprintf("the audit log knows of no write about %s before %s, so it would know of none since", s.name, s.since.Format(time.TimeOnly))
+	case s.until.IsZero() && s.alone():
+		return fmt.Sprintf("%s was at rest since %s beside a controller that has ended by itself", s.name, s.since.Format(time.TimeOnly))
+	}
+	return ""
 }

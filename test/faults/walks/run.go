@@ -35,8 +35,10 @@ type runner struct {
 	scripts   []func()
 	// storm and haze are the conflicts and the disturbed view that have not been judged yet.
 	storm, haze *weather
-	metLock     sync.Mutex
-	met         map[int]bool // by step
+	// seen is how many moments there were when a watch was cut, and missed how many came until it was back.
+	seen, missed int
+	metLock      sync.Mutex
+	met          map[int]bool // by step
 }
 
 // hookLag is how long the API server may take to learn that a namespace has another label.
@@ -96,13 +98,13 @@ func (r *runner) do(i int, step Step) {
 	r.t.Helper()
 	switch step.Deed {
 	case Scale:
-		r.change("scale", func(o object) { scale(o, 1+int32(step.Build)%2); r.meets(i) })
-	case Label:
-		r.change("label", func(o object) {
-			labels := map[string]string{"chance": fmt.Sprint(step.Build)}
-			o.SetLabels(labels)
+		if r.change("scale", func(o object) { scale(o, 1+int32(step.Build)%2) }) {
 			r.meets(i)
-		})
+		}
+	case Label:
+		if r.change("label", func(o object) { o.SetLabels(map[string]string{"chance": fmt.Sprint(step.Build)}) }) {
+			r.meets(i)
+		}
 	case Recreate:
 		if r.recreate() {
 			r.meets(i)
@@ -140,14 +142,16 @@ func (r *runner) do(i int, step Step) {
 		r.storm = &weather{i, func() bool { return len(r.line.Unmet()) == 0 }}
 		r.line.Plan(wire.Fault{Deed: wire.Conflict, Number: number, Times: step.Times})
 	case Freeze:
-		r.disturb(i)
+		r.disturb(i, func() bool { return r.line.Kept(r.name) > 0 })
 		r.line.Freeze(step.Resource)
 	case Thaw:
 		r.line.Thaw(step.Resource)
 	case Blind:
-		r.disturb(i)
+		r.disturb(i, func() bool { return r.missed > 0 && r.line.Relists() > 0 })
 		r.line.Blind(step.Resource)
+		r.seen = history.About(r.told.Whole(r.t, r.subject()), step.Resource)
 	case See:
+		r.missed = history.About(r.told.Of(r.subject()), step.Resource) - r.seen
 		r.line.See(step.Resource)
 	case Wipe:
 		if r.wipe() {
@@ -161,9 +165,9 @@ func (r *runner) do(i int, step Step) {
 }
 
 // disturb judges the view that was disturbed before, and will this one.
-func (r *runner) disturb(step int) {
+func (r *runner) disturb(step int, met func() bool) {
 	r.clear(&r.haze)
-	r.haze = &weather{step, func() bool { return r.line.Kept(r.name) > 0 }}
+	r.haze = &weather{step, met}
 }
 
 // failing and hanging are how pods misbehave: those of the API do not get ready, or crash.
@@ -284,8 +288,8 @@ func (r *runner) wipe() (lost bool) {
 	return deployments > 0
 }
 
-// change edits something else than the wish.
-func (r *runner) change(what string, edit func(object)) {
+// change edits something else than the wish, and tells whether it was not so already.
+func (r *runner) change(what string, edit func(object)) (changed bool) {
 	r.t.Helper()
 	err := r.patiently(what, func(ctx context.Context) error {
 		o, err := r.now(ctx)
@@ -294,11 +298,14 @@ func (r *runner) change(what string, edit func(object)) {
 		}
 		old := o.DeepCopyObject().(object)
 		edit(o)
-		return r.Client.Patch(ctx, o, client.MergeFrom(old))
+		err = r.Client.Patch(ctx, o, client.MergeFrom(old))
+		changed = err == nil && o.GetResourceVersion() != old.GetResourceVersion()
+		return err
 	})
 	if err != nil {
 		r.t.Fatalf("%s: %v", what, err)
 	}
+	return changed
 }
 
 // wait waits for what a step wants to be met by the next, which may never come.

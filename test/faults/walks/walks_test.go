@@ -124,7 +124,7 @@ func take(t *testing.T, l *lane, walk Walk, name string, rests *rested, deeds *t
 	}
 	o, err := r.now(t.Context())
 	require.NoError(t, err)
-	rests.add(t, settled{namespace: l.ns, name: name, since: since, leave: func() error {
+	rests.add(t, settled{namespace: l.ns, name: name, since: since, alone: func() bool { return l.controller.Ended() }, leave: func() error {
 		l.told.Forget(r.subject())
 		return client.IgnoreNotFound(l.Client.Delete(context.Background(), o, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	}})

@@ -215,12 +215,20 @@ func (w *Wire) answered(index, code int, committed bool) {
 // meanwhile still tells what is there when it begins.
 func (w *Wire) Freeze(resources ...string) { w.mark(w.frozen, resources) }
 
-// Kept is how often a name was told by watches that were held back since Freeze, and how often a watch had to list anew
-// since Blind. Zero is that nothing about it was kept from the process.
+// Kept is how often a name was told by watches that were held back since Freeze. Zero is that nothing about it was kept
+// from the process.
 func (w *Wire) Kept(name string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return bytes.Count(w.kept, []byte(name)) + w.relists
+	return bytes.Count(w.kept, []byte(name))
+}
+
+// Relists is how often a watch had to list anew since Blind. Whether anything had happened that it was not told, only who
+// has seen it knows.
+func (w *Wire) Relists() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.relists
 }
 
 // Thaw lets go what was held back, in its order, and all that follows.

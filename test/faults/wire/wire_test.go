@@ -290,10 +290,11 @@ func TestWhoWasBlindMustListBeforeItWatchesAgain(t *testing.T) {
 	_, _ = client.CoreV1().Pods("n").List(t.Context(), metav1.ListOptions{})
 	assert.NotEmpty(t, f.deeds(), "a question past the caches is")
 	w.See("pods")
-	assert.Zero(t, w.Kept("d"))
+	assert.Zero(t, w.Relists())
 	_, err = begin(t, client, "1")
 	require.True(t, apierrors.IsResourceExpired(err), "%v", err)
-	assert.Equal(t, 1, w.Kept("d"))
+	assert.Equal(t, 1, w.Relists())
+	assert.Zero(t, w.Kept("d"), "nothing was held back")
 	events, err = begin(t, client, "1")
 	require.NoError(t, err)
 	f.said <- "a"
