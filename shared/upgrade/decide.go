@@ -3,7 +3,6 @@ package upgrade
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/c5c3/openstack-upgrade/shared/image"
 )
@@ -386,8 +385,8 @@ func withdraw(s State, o Observed, back string) Decision {
 	return decision
 }
 
-// replace leads from one build of the target to another: a Job that has not
-// started is taken away first, so that a contract can never run unseen behind
+// replace leads from one build of the target to another: a Job that does nothing
+// yet, or no more, is taken away first, so that a contract can never run unseen behind
 // a walk that has been started over; one that runs is let finish.
 func replace(s State, d Desired, o Observed, task Task) Decision {
 	job := o.Jobs[task]
@@ -400,9 +399,18 @@ func replace(s State, d Desired, o Observed, task Task) Decision {
 	case !job.ours() || job.finished():
 		return reenter(s, d, o)
 	case !job.idle():
-		return hold(strings.TrimSuffix("runs to its end ("+job.Note+")", " ()"))
+		decision := hold("runs to its end")
+		if job.Trouble { // the end may be far
+			decision.Database.Message += "; " + job.Note
+			decision.Database.Trouble = true
+		}
+		return decision
 	}
-	decision := hold("is deleted before it starts")
+	what := "is deleted before it starts"
+	if job.Stuck {
+		what = "cannot go on and is deleted"
+	}
+	decision := hold(what)
 	decision.Step, decision.Delete = DeleteJob, []Task{task}
 	return decision
 }

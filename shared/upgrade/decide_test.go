@@ -114,6 +114,8 @@ func TestTheImageOfAWalkChangesOnlyBetweenJobs(t *testing.T) {
 			{Job{Standing: Current, Progress: Pending}, DeleteJob, "the image changed to r:2026.2-p1; Job " + name + " is deleted before it starts, then the walk re-enters at Expanding"},
 			{Job{Standing: Leaving, Progress: Pending}, Wait, "the image changed to r:2026.2-p1; Job " + name + " and its pods are going, then the walk re-enters at Expanding"},
 			{Job{Standing: Current, Progress: Running}, Wait, "the image changed to r:2026.2-p1; Job " + name + " runs to its end, then the walk re-enters at Expanding"},
+			{Job{Standing: Current, Progress: Running, Trouble: true, Note: "1 of 5 tries failed"}, Wait, "runs to its end, then the walk re-enters at Expanding; 1 of 5 tries failed"},
+			{Job{Standing: Current, Progress: Running, Stuck: true}, DeleteJob, "Job " + name + " cannot go on and is deleted, then the walk re-enters at Expanding"},
 			{Job{Standing: Current, Progress: Ending}, Wait, "the image changed to r:2026.2-p1; Job " + name + " runs to its end, then the walk re-enters at Expanding"},
 			{Job{Standing: Current, Progress: Failed}, Move, "Expand phase running: 2026.1 → 2026.2"},
 			{Job{Standing: Stale, Progress: Complete}, Move, "Expand phase running: 2026.1 → 2026.2"},

@@ -50,7 +50,7 @@ var planner = []Mutant{
 		Why: "the finished Jobs of the last walk would carry the next one to its end", By: "WholeWalks"},
 	{Name: "another build is taken in midstream", File: "shared/upgrade/decide.go", From: "job.Progress == Complete && (!changed || task == Contract) {", To: "job.Progress == Complete {",
 		Why: "expand by one build, migrate by another", By: "^Test[^D]"},
-	{Name: "a running Job is replaced", File: "shared/upgrade/decide.go", From: "case !job.idle():\n\t\treturn hold(", To: "case false:\n\t\treturn hold(",
+	{Name: "a running Job is replaced", File: "shared/upgrade/decide.go", From: "case !job.idle():\n\t\tdecision := hold(", To: "case false:\n\t\tdecision := hold(",
 		Why: "schema work would be cut in half by an edit", By: "TheImageOfAWalk"},
 	{Name: "a walk starts over beside its pods", File: "shared/upgrade/decide.go", From: "case job.Standing == Leaving:\n\t\treturn hold(\"and its pods are going\")", To: "case false:\n\t\treturn hold(\"and its pods are going\")",
 		Why: "the next expand would run beside the pod of the one before", By: "TheImageOfAWalk"},
