@@ -21,7 +21,7 @@ const (
 	patience = 10 * time.Second
 	// podPatience is how long a pod of the API may take to become ready before
 	// they are.
-	podPatience = time.Minute
+	podPatience = 2 * time.Minute
 	// wordsPause is how long to wait before reading them again.
 	wordsPause = 30 * time.Second
 	// longest is what is kept of words that others wrote, in bytes.
