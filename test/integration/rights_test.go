@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +23,7 @@ import (
 
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 	"github.com/c5c3/openstack-upgrade/test/build"
+	"github.com/c5c3/openstack-upgrade/test/free"
 	"github.com/c5c3/openstack-upgrade/test/harness"
 )
 
@@ -106,12 +110,36 @@ func TestTheSecondReplicaGoesOnWhenTheFirstIsKilled(t *testing.T) {
 	finish := s.script("db-migrate", harness.Hang())
 	s.glance(build.Lockstep("2026.2")).record(walking("Migrating")).start("--leader-elect=true")
 	s.awaitPod("db-migrate", "to run", runs)
-	first := s.controller
-	s.start("--leader-elect=true")
+	first, metrics := s.controller, free.Address(t)
+	s.start("--leader-elect=true", "--metrics-address="+metrics)
+	s.Eventually(t, harness.Patience, "the queue of the replica that waits to be filled", func(ctx context.Context) string {
+		return unqueued(ctx, metrics)
+	})
 	first.Kill(t)
 	finish()
 	s.await("the upgrade to end", rests("2026.2"))
 	require.Empty(t, s.CallsSince(t, 0, s.controller.Actor).Where(harness.On("leases"), func(c harness.Call) bool { return c.Forbidden }))
+}
+
+// queued is that a controller has at least one Glance to look at.
+var queued = regexp.MustCompile(`(?m)^workqueue_depth\{(.*,)?name="glance"[^}]*\} [1-9]`)
+
+// unqueued is why the metrics of a controller do not show that.
+func unqueued(ctx context.Context, address string) string {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		return err.Error()
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err.Error()
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return lacks(queued.Match(text), "its metrics are:\n%s", text)
 }
 
 func TestOldServersThatDoNotStreamListsAreListed(t *testing.T) {

@@ -144,7 +144,7 @@ func (s *schema) after(task upgrade.Task, release string, fresh bool) {
 		s.contracted = max(s.contracted, release)
 	case upgrade.Sync:
 		if release > s.migrated || fresh {
-			*s = schema{release, release, release}
+			*s = schema{migrated: release, contracted: release}
 		}
 	case upgrade.Expand:
 		s.expanded = max(s.expanded, release)

@@ -87,6 +87,9 @@ func TestAWholeUpgradeBreaksNoRule(t *testing.T) {
 	anew := begin().installs().rolls().does(upgrade.Contract, "2026.1", "2026.2").records("g", "2026.2").gone("g").gone("new")
 	anew.add("second", Moment{Record: &Record{}})
 	require.Empty(t, Check(anew.moments, ByTag))
+	wished := begin().records("g", "").does(upgrade.Sync, "2026.2", "2026.2")
+	wished.add("s", Moment{Job: &Job{Owner: "g", Run: "run keystone-manage db_sync; database x", Work: upgrade.Work{Task: upgrade.Sync, From: "2026.1", To: "2026.1", Image: "r:2026.1"}, Image: "r:2026.1"}})
+	require.Empty(t, Check(wished.moments, ByTag), "before anything is installed a wish may go back")
 	require.Empty(t, Check(back("glance-manage", running, complete).moments, ByTag), "its tools read what the next release has expanded")
 	require.Empty(t, Check(back("keystone-manage", "Pending", "").moments, ByTag), "no pod of the expand ever ran")
 }

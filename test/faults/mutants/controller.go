@@ -174,6 +174,8 @@ var controller = []Mutant{
 		Why: "a walk would not see its Jobs end", In: Integration, By: "AWholeUpgradeIsThisStory|WhatEndsWhileNobodyLooks|AFreshInstall"},
 	{Name: "pods are not watched", File: "controller/reconcile/setup.go", From: "\t\tWatches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).\n", To: "",
 		Why: "an old pod that ends late would hold contract back for ever", In: Integration, By: "AnOldPodThatIsEndingForLong|AnAbortWaitsUntilNoPod"},
+	{Name: "a replica that waits has an empty queue", File: "controller/reconcile/setup.go", From: "warm := true", To: "warm := false",
+		Why: "all objects would be found only once it leads, and a fail-over would last as long as that", In: Integration, By: "TheSecondReplicaGoesOn"},
 	{Name: "credentials are told", File: "controller/reconcile/words.go", From: "words = assignments.ReplaceAllString(words, \"${1}***\")", To: "",
 		Why: "a password in the output of a migration would stand in the status", By: "WordsOfOthers"},
 	{Name: "the first words instead of the last", File: "controller/reconcile/words.go", From: "ended.FinishedAt.After(last.FinishedAt.Time)", To: "last.FinishedAt.After(ended.FinishedAt.Time)",

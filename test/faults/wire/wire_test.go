@@ -1,10 +1,14 @@
 package wire_test
 
 import (
+	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,7 +30,7 @@ import (
 	"github.com/c5c3/openstack-upgrade/test/faults/wire"
 )
 
-// far stands in for the API server: it takes every write, and tells a watch whatever say is given.
+// far stands in for the API server: it takes every write, and tells a watch whatever it is given to say.
 type far struct {
 	mu    sync.Mutex
 	taken []string
@@ -49,16 +53,23 @@ func (f *far) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 		fmt.Fprint(out, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"x"}}`)
 		return
 	}
-	flusher := http.NewResponseController(out)
+	tells := io.Writer(out)
+	flush := http.NewResponseController(out).Flush
+	if strings.Contains(in.Header.Get("Accept-Encoding"), "gzip") { // as the real one packs for whoever takes it
+		out.Header().Set("Content-Encoding", "gzip")
+		packed := gzip.NewWriter(out)
+		tells = packed
+		flush = func() error { return errors.Join(packed.Flush(), http.NewResponseController(out).Flush()) }
+	}
 	for {
-		if flusher.Flush() != nil {
+		if flush() != nil {
 			return
 		}
 		select {
 		case <-in.Context().Done():
 			return
 		case name := <-f.said:
-			fmt.Fprintf(out, `{"type":"ADDED","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q}}}`+"\n", name)
+			fmt.Fprintf(tells, `{"type":"ADDED","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q}}}`+"\n", name)
 		}
 	}
 }
