@@ -347,7 +347,10 @@ func leavingTask(o Observed) Task {
 func walk(s State, d Desired, o Observed) Decision {
 	changed := d.Image.String() != s.TargetImage
 	task, hasTask := PhaseTask(s.Phase)
+	back := strange(o.Deployment, s.Target)
 	switch {
+	case !changed && back != "" && (s.Phase == RollingUpdate || s.Phase == Contracting) && o.Jobs[Contract].Standing == Current && o.Jobs[Contract].idle():
+		return withdraw(s, o, back)
 	case !hasTask && !changed:
 		return roll(s, o)
 	case !hasTask:
@@ -360,9 +363,6 @@ func walk(s State, d Desired, o Observed) Decision {
 	if changed {
 		return replace(s, d, o, task)
 	}
-	if back := strange(o.Deployment, s.Target); task == Contract && back != "" && job.Standing == Current && job.idle() {
-		return withdraw(s, o, back)
-	}
 	decision := run(s, d, o, task, progressReport(s, job))
 	if decision.Step == RunJob && task == Contract {
 		if held := Held(o.Deployment, s.TargetImage); held != "" || !o.Confirmed {
@@ -372,9 +372,10 @@ func walk(s State, d Desired, o Observed) Decision {
 	return decision
 }
 
-// withdraw takes a contract away that has not started, where pods of another
+// withdraw takes a contract away that does nothing yet, where pods of another
 // release have come back since the gate let it pass: whatever keeps it from
-// starting may end at any time. The gate makes it again.
+// starting may end at any time. The gate makes it again. In the rollout there is
+// one only where the record was set back.
 func withdraw(s State, o Observed, back string) Decision {
 	job := o.Jobs[Contract]
 	if !o.Confirmed {

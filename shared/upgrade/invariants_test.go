@@ -149,7 +149,7 @@ var invariants = []invariant{
 	}},
 	{"a contract that has not run yet does not outlast the gate, once pods of another release are surely back", func(c *situation) bool {
 		contract := c.o.Jobs[Contract]
-		return c.s.Phase == Contracting && Check(c.s, c.d) == nil && !Aborts(c.s, c.d) && c.d.Image.String() == c.s.TargetImage && contract.Standing == Current && contract.idle() &&
+		return (c.s.Phase == RollingUpdate || c.s.Phase == Contracting) && Check(c.s, c.d) == nil && !Aborts(c.s, c.d) && c.d.Image.String() == c.s.TargetImage && contract.Standing == Current && contract.idle() &&
 			(c.o.Deployment.Release != "" && c.o.Deployment.Release != c.s.Target || slices.ContainsFunc(c.o.Deployment.Releases, func(release string) bool { return release != c.s.Target }))
 	}, func(c *situation) string {
 		if !c.o.Confirmed {
