@@ -17,6 +17,11 @@ func TestRestIsJudgedByWritesThatAreKnown(t *testing.T) {
 	one := settled{name: "w1", since: since, alone: func() bool { return false }}
 	require.Empty(t, one.broken(harness.Calls{write("w1-db-sync", -time.Second), write("w12", time.Second)}))
 	require.Contains(t, one.broken(harness.Calls{write("w1", -time.Second), write("w1", time.Second)}), "the controller did: update")
+	refused := func(after time.Duration) harness.Call {
+		return harness.Call{Verb: "create", Name: "w1", At: since.Add(after), Code: 409}
+	}
+	require.Empty(t, one.broken(harness.Calls{write("w1", -time.Second), refused(time.Second)}), "nothing was written")
+	require.Contains(t, one.broken(harness.Calls{write("w1", -time.Second), refused(time.Minute)}), "the controller did: create", "it has no end")
 	require.Contains(t, one.broken(harness.Calls{write("w12", -time.Second)}), "no write about w1")
 	one.alone = func() bool { return true }
 	require.Contains(t, one.broken(harness.Calls{write("w1", -time.Second)}), "has ended by itself")
