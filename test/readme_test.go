@@ -21,6 +21,7 @@ import (
 	"github.com/c5c3/openstack-upgrade/certs/serving"
 	"github.com/c5c3/openstack-upgrade/certs/serving/mint"
 	"github.com/c5c3/openstack-upgrade/controller/metrics"
+	"github.com/c5c3/openstack-upgrade/controller/reconcile"
 	"github.com/c5c3/openstack-upgrade/shared/upgrade"
 	"github.com/c5c3/openstack-upgrade/test/rows"
 	"github.com/c5c3/openstack-upgrade/webhook/admission"
@@ -31,6 +32,7 @@ func TestTheREADMEListsPhasesReasonsAndEventsAsTheCodeHasThem(t *testing.T) {
 	assert.Equal(t, texts(upgrade.Phases), firsts(t, "Phase"))
 	reasons := append(append(append([]upgrade.Reason{}, upgrade.ProgressReasons...), upgrade.DatabaseSynced), upgrade.FailureReasons...)
 	assert.Equal(t, texts(reasons), firsts(t, "Reason"))
+	assert.Equal(t, []string{reconcile.ReasonDeploymentAvailable, reconcile.ReasonDeploymentProgressing, reconcile.ReasonDeploymentUnavailable, reconcile.ReasonNotInstalled, reconcile.ReasonNameTaken}, firsts(t, "Pods"))
 	assert.Equal(t, texts(upgrade.EventReasons), firsts(t, "Event"))
 }
 
