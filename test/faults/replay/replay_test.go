@@ -140,6 +140,8 @@ func TestAScheduleThatHasShownNothingIsKnown(t *testing.T) {
 	}{
 		{frozen, []bool{true, true, true, true, true, true, false}, ""},
 		{frozen, []bool{true, true, true, true, true, false, false}, "nothing came about after the first disturbance"},
+		{"freeze own; write update glances/status images 4; ask for 2026.1 with r:2026.1; write delete jobs images-db-sync 1", []bool{true, true, true, false}, "only 0 of 1"},
+		{"job db-expand runs; freeze own; write update glances/status images 4; ask for 2026.1 with r:2026.1; write delete jobs images-db-sync 1", []bool{true, true, true, true, false}, ""},
 		{frozen, []bool{true, false, false, true, true, true, false}, "only 1 of 4 statements came about"},
 		{"pause; write create jobs images-db-sync 1", []bool{false, true}, "pause: this cannot be done from outside"},
 		{"the configuration changes", []bool{false}, "the configuration changes: this cannot"},

@@ -89,9 +89,9 @@ func lacking(plan []statement, came []bool) (lacks []string) {
 		}
 		if s.canMiss() {
 			all.count(came[i])
-			if disturbed {
-				late.count(came[i])
-			}
+		}
+		if disturbed && (s.canMiss() || s.deed == write) {
+			late.count(came[i])
 		}
 		disturbed = disturbed || s.deed == freeze || s.deed == kill || s.deed == restart
 	}
