@@ -126,17 +126,10 @@ func TestAnUpgradeThatIsOverStaysSoForAnObjectThatIsMadeAnew(t *testing.T) {
 			s := open(t, upgrade.State{}, build.Lockstep(release))
 			s.served(next, walking(upgrade.RollingUpdate))
 			s.made(walking(upgrade.Contracting), upgrade.Contract, batchv1.JobComplete)
-			for _, child := range []interface {
-				metav1.Object
-			}{s.deployment(), s.job(upgrade.Contract)} {
-				child.SetOwnerReferences(nil) // as a deletion that orphans leaves it
-				switch o := child.(type) {
-				case *appsv1.Deployment:
-					require.NoError(t, s.server.Update(t.Context(), o))
-				case *batchv1.Job:
-					require.NoError(t, s.server.Update(t.Context(), o))
-				}
-			}
+			d, job := s.deployment(), s.job(upgrade.Contract)
+			d.OwnerReferences, job.OwnerReferences = nil, nil // as a deletion that orphans leaves them
+			require.NoError(t, s.server.Update(t.Context(), d))
+			require.NoError(t, s.server.Update(t.Context(), job))
 			for range 3 {
 				_, _ = s.look() // a refusal is an error of the queue
 				s.now = s.now.Add(quietTime)
