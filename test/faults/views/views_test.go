@@ -270,10 +270,7 @@ func (e *run) disturbed(t *testing.T, p plan) {
 		play.Disturbed = p.command()
 		w = p.disturb(play, experiments[p.what].lasting())
 	})
-	met = w.kept()
-	if !w.met {
-		t.Errorf("the story never came to %s", p.at)
-	}
+	met = w.met && w.kept() // a phase that is over between two glimpses is not met
 	e.mu.Lock()
 	known := e.known[p.Story.String()]
 	e.mu.Unlock()
