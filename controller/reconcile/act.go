@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -115,7 +114,7 @@ func (r *Reconciler) serve(ctx context.Context, image string, w render.Workload,
 			if err := r.update(ctx, merged); err != nil {
 				return err
 			}
-			found.rolls = !equality.Semantic.DeepEqual(seen.deployment.Spec, merged.Spec)
+			found.rolls = seen.differs(merged)
 			found.rewritten = rewritten(merged, rendered)
 		}
 	}

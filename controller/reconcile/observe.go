@@ -141,7 +141,13 @@ func (seen *observation) rollsFor(s upgrade.State) bool {
 		return false
 	}
 	merged, changes := seen.keeps(seen.rendering(s.InstalledImage, upgrade.Note(s, seen.Observed)))
-	return changes && !equality.Semantic.DeepEqual(seen.deployment.Spec, merged.Spec)
+	return changes && seen.differs(merged)
+}
+
+// differs tells whether a Deployment asks for something else than the live one,
+// and is not merely noted otherwise.
+func (seen *observation) differs(merged *appsv1.Deployment) bool {
+	return !equality.Semantic.DeepEqual(seen.deployment.Spec, merged.Spec)
 }
 
 // note is the state to write on the Deployment.
@@ -198,8 +204,9 @@ func (r *Reconciler) liveJobs(ctx context.Context, w render.Workload) (map[upgra
 
 // confirm repeats the questions about pods past the caches, and that about the
 // Deployment where a Job is about to run, or to be taken away because of it, for
-// somebody may have turned it back a moment ago, or where they do not show one: it may be that of a namesake
-// deleted a moment ago, and its pods be about to come.
+// somebody may have turned it back a moment ago, or where they do not show one:
+// it may be that of a namesake deleted a moment ago, and its pods be about to
+// come.
 func (r *Reconciler) confirm(ctx context.Context, seen *observation) error {
 	if seen.deployment == nil || seen.handlesJobs() {
 		if err := r.liveDeployment(ctx, seen); err != nil {
