@@ -235,12 +235,12 @@ func unlessReported(o Observed, reason Reason, message string) *Event {
 // serving is the image that API pods are kept at. While a walk repeats expand
 // and migrate with another build of the target, pods that had already rolled
 // stay where they are: contract may have run, and then the installed release
-// cannot serve any more. Before that they do not follow to another database,
-// for it has not been expanded and migrated yet.
+// cannot serve any more. Nor do pods follow to another database before it is
+// synced, or expanded and migrated.
 func serving(s State, o Observed) string {
 	early := s.Phase == Expanding || s.Phase == Migrating
 	switch {
-	case early && o.Deployment.Elsewhere:
+	case (early || !s.Walking()) && o.Deployment.Elsewhere:
 		return ""
 	case early && rolled(s, o):
 		return o.Recorded.TargetImage
@@ -515,9 +515,6 @@ func settle(s State, d Desired, o Observed) Decision {
 		report.Trouble = job.Trouble
 	}
 	decision := run(s, d, o, Sync, report)
-	if o.Deployment.Elsewhere {
-		decision.Serve = "" // pods follow to another database once its schema is there
-	}
 	if decision.Step == RunJob {
 		held := alone(o.Deployment, d.Release)
 		if held != "" || !o.Confirmed {
@@ -540,9 +537,6 @@ func ahead(s State, d Desired, o Observed) Decision {
 	decision := Decision{Step: Wait, Serve: serving(s, o),
 		Database: Report{Reason: DowngradeNotSupported, Message: message, Trouble: true, Remedies: forwardOrStay(s, d)[:1]},
 		Event:    unlessReported(o, DowngradeNotSupported, message)}
-	if o.Deployment.Elsewhere {
-		decision.Serve = ""
-	}
 	for _, task := range Tasks {
 		if job := o.Jobs[task]; job.ours() && job.idle() {
 			decision.Step = DeleteJob
